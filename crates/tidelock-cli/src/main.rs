@@ -1,0 +1,77 @@
+//! The command `tidelock`. Each command is one module: its arguments, and a `run` that writes to the given output.
+//!
+//! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
+//! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
+
+mod check;
+mod compile;
+mod describe;
+mod explain;
+mod kernels;
+mod list;
+mod output;
+mod parity;
+mod progress;
+mod record;
+mod show;
+mod speculate;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Keeps GPU kernels and their CPU fallbacks facing each other.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Speculate(speculate::Arguments),
+    List(list::Arguments),
+    Show(show::Arguments),
+    Check(check::Arguments),
+    Compile(compile::Arguments),
+    Record(record::Arguments),
+    Parity(parity::Arguments),
+    Explain(explain::Arguments),
+}
+
+impl Command {
+    fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+        match self {
+            Command::Speculate(arguments) => arguments.run(out),
+            Command::List(arguments) => arguments.run(out),
+            Command::Show(arguments) => arguments.run(out),
+            Command::Check(arguments) => arguments.run(out),
+            Command::Compile(arguments) => arguments.run(out),
+            Command::Record(arguments) => arguments.run(out),
+            Command::Parity(arguments) => arguments.run(out),
+            Command::Explain(arguments) => arguments.run(out),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = command.run(&mut out);
+    match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS, // whoever read has read enough
+        Err(error) => {
+            _ = out.flush();
+            _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

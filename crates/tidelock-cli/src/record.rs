@@ -1,0 +1,82 @@
+//! `tidelock record`: keeps what a GPU gives, so that a machine without one can hold both arms together.
+//!
+//! The standard cases are run and their digests kept; then both arms are compared on random cases. Records are written only
+//! when that found no difference.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tidelock::{Device, REGISTRY};
+use tidelock_parity::{Meta, record};
+use time::OffsetDateTime;
+
+use crate::parity;
+use crate::progress::Progress;
+
+/// Seed of the random cases.
+const SEED: u64 = 0;
+
+/// Record what a GPU computes in records/
+#[derive(Args)]
+pub struct Arguments {
+    /// GPU to record
+    #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
+    device: String,
+    /// Rows of random cases on which both arms are compared, for each kernel
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    rows: u64,
+    /// Folder that the records are written to
+    #[arg(long, value_name = "DIR", default_value = "records")]
+    out: PathBuf,
+}
+
+impl Arguments {
+    /// Makes the records and writes them.
+    pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+        let device: Device = self.device.parse()?;
+        let meta = self.meta(&device)?;
+        let progress = Progress::new();
+        let tell =
+            |at: tidelock_parity::Progress| progress.say_done(&format!("{}, cases run", at.kernel), at.done, at.total);
+        let mut records = record(REGISTRY, &device, &meta, &tell)?;
+        drop(progress);
+        if self.rows > 0 {
+            let summary = parity::compare(REGISTRY, &Device::Cpu, &device, self.rows, SEED)?;
+            parity::print(out, REGISTRY, &summary)?;
+            if summary.mismatches() > 0 {
+                writeln!(out, "nothing was recorded, because the arms differ")?;
+                return Ok(ExitCode::FAILURE);
+            }
+            records.iter_mut().for_each(|record| record.add_sweep(&summary));
+        }
+        for record in &records {
+            record.save(&self.out)?;
+            writeln!(out, "wrote {}", self.out.join(&record.family).with_extension("json").display())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn meta(&self, device: &Device) -> anyhow::Result<Meta> {
+        let Device::Cuda(cuda) = device else { bail!("--device: expected a GPU to record, got {device}") };
+        Ok(Meta {
+            card: cuda.stream().context().name().context("the driver does not say the GPU's name")?,
+            driver: driver_version(),
+            date: OffsetDateTime::now_utc().date().to_string(),
+            command: format!("tidelock record --device {device} --rows {}", self.rows),
+        })
+    }
+}
+
+/// The version that the kernel module of the driver says it has.
+fn driver_version() -> String {
+    let version =
+        fs::read_to_string("/sys/module/nvidia/version").or_else(|_| fs::read_to_string("/proc/driver/nvidia/version"));
+    let version = version.unwrap_or_default();
+    let number =
+        |word: &&str| word.contains('.') && word.chars().all(|letter| letter == '.' || letter.is_ascii_digit());
+    version.split_whitespace().find(number).unwrap_or("unknown").to_string()
+}

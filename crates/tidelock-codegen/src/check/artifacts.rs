@@ -1,0 +1,96 @@
+//! The files that a registry is checked against.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use crate::source::Sources;
+
+/// Contents of files, by their path relative to the crate, with forward slashes.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// The files that a registry is checked against, by what they are.
+#[derive(Clone, Debug, Default)]
+pub struct Artifacts {
+    /// `ptx/<family>.json`.
+    pub manifests: Files,
+    /// `ptx/<family>/<variant>.ptx`.
+    pub ptx: Files,
+    /// Sources of the GPU arm: everything under `kernels/`.
+    pub kernels: Files,
+    /// Sources of the CPU arm: `src/cpu/*.rs`.
+    pub cpu: Files,
+}
+
+/// The folders that artifacts are in.
+pub const FOLDERS: [&str; 3] = ["kernels", "ptx", "src/cpu"];
+
+impl Artifacts {
+    /// Reads them from the crate at `root`. Folders that do not exist are empty.
+    pub fn read(root: &Path) -> io::Result<Artifacts> {
+        let mut artifacts = Artifacts::default();
+        for folder in FOLDERS {
+            artifacts.read_folder(root, folder)?;
+        }
+        Ok(artifacts)
+    }
+
+    fn read_folder(&mut self, root: &Path, folder: &str) -> io::Result<()> {
+        let entries = match std::fs::read_dir(root.join(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = format!("{folder}/{name}");
+            match entry.file_type()?.is_dir() {
+                true if name.starts_with(['.', '_']) => {}
+                true => self.read_folder(root, &path)?,
+                false if kind(&path).is_some() => {
+                    self.insert(path, std::fs::read(entry.path())?);
+                }
+                false => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a file where its path says that it belongs. False if nothing is checked against such a file.
+    pub fn insert(&mut self, path: String, content: Vec<u8>) -> bool {
+        let files = match kind(&path) {
+            Some(Kind::Manifest) => &mut self.manifests,
+            Some(Kind::Ptx) => &mut self.ptx,
+            Some(Kind::Kernel) => &mut self.kernels,
+            Some(Kind::Cpu) => &mut self.cpu,
+            None => return false,
+        };
+        files.insert(path, content);
+        true
+    }
+
+    /// Their texts, for rendering what was found in them. Bytes that are not UTF-8 are shown as such.
+    pub fn texts(&self) -> Sources {
+        let all = [&self.manifests, &self.ptx, &self.kernels, &self.cpu];
+        let texts = all.into_iter().flatten();
+        texts.map(|(path, content)| (path.clone(), String::from_utf8_lossy(content).into_owned())).collect()
+    }
+}
+
+enum Kind {
+    Manifest,
+    Ptx,
+    Kernel,
+    Cpu,
+}
+
+fn kind(path: &str) -> Option<Kind> {
+    let (folder, name) = path.split_once('/')?;
+    match folder {
+        "ptx" if name.ends_with(".json") => Some(Kind::Manifest),
+        "ptx" if name.ends_with(".ptx") => Some(Kind::Ptx),
+        "kernels" => Some(Kind::Kernel),
+        "src" if name.starts_with("cpu/") && name.ends_with(".rs") => Some(Kind::Cpu),
+        _ => None,
+    }
+}

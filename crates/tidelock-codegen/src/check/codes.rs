@@ -1,0 +1,23 @@
+//! Every code of this stage has its section in `explain/drift.md`.
+
+use std::collections::BTreeSet;
+
+#[test]
+fn the_codes_in_the_sources_are_those_explained() {
+    let sources = [
+        include_str!("../facts.rs"),
+        include_str!("mod.rs"),
+        include_str!("arm.rs"),
+        include_str!("names.rs"),
+        include_str!("ptx.rs"),
+        include_str!("sources.rs"),
+        include_str!("variants.rs"),
+    ];
+    let codes = |text: &'static str, mark: &'static str| {
+        text.match_indices(mark).filter_map(move |(at, _)| text.get(at + mark.len() - 3..at + mark.len() + 3))
+    };
+    let used: BTreeSet<&str> = sources.iter().flat_map(|text| codes(text, "\"TL0")).collect();
+    let explained: Vec<&str> = codes(include_str!("../explain/drift.md"), "\n## TL0").collect();
+    assert!(explained.is_sorted_by(|a, b| a < b), "{explained:?}");
+    assert_eq!(used, explained.into_iter().collect());
+}

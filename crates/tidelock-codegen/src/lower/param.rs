@@ -1,0 +1,147 @@
+//! One entry under `params`, read key by key.
+
+use super::context::{Context, Fields};
+use super::draft::{KernelDraft, KindDraft, ParamDraft, Placed, ScalarDraft, TensorDraft};
+use super::kernel::only_key;
+use super::words::{is_identifier, quoted};
+use super::{element, expression, literal};
+use crate::expr;
+use crate::model::{Access, Arm, Domain, Presence, ScalarSource, Spanned};
+use crate::yaml::{Kind, Node};
+
+const KEYS: [&str; 12] =
+    ["tensor", "scalar", "shape", "access", "optional", "domain", "doc", "as", "from", "default", "max", "only"];
+
+pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<String>, node: &Node) -> ParamDraft {
+    cx.snake_name(name, "parameter");
+    cx.entry = Some(format!("parameter {}", quoted(&name.value)));
+    let mut param = ParamDraft {
+        name: name.clone(),
+        kernel_name: name.clone(),
+        doc: None,
+        kind: KindDraft::Broken,
+        domain: None,
+        only: None,
+    };
+    let Some(fields) = cx.fields(node, &name.span, &KEYS) else { return param };
+    param.doc = cx.required(&fields, "doc", "What it means.").and_then(|node| cx.prose(node, "doc"));
+    if let Some(node) = fields.get("as") {
+        param.kernel_name = kernel_name(cx, node).unwrap_or(param.kernel_name);
+    }
+    param.domain = fields.get("domain").and_then(|node| domain(cx, node));
+    param.only = fields.get("only").and_then(|node| only(cx, node));
+    param.kind = match (fields.get("tensor"), fields.get("scalar")) {
+        (Some(node), None) => KindDraft::Tensor(tensor(cx, kernel, &name.value, &fields, node)),
+        (None, Some(node)) => KindDraft::Scalar(scalar(cx, kernel, &fields, node)),
+        (Some(_), Some(_)) => {
+            cx.misplaced(
+                &fields,
+                &["scalar"],
+                "it is a tensor already",
+                "a parameter is a tensor or a scalar; remove one",
+            );
+            KindDraft::Broken
+        }
+        (None, None) => {
+            let message = format!("{} is neither a tensor nor a scalar", cx.place());
+            cx.error(
+                "TL0104",
+                message,
+                &name.span,
+                "no type",
+                "add `tensor: TYPE` and `shape: […]`, or `scalar: TYPE`",
+            );
+            KindDraft::Broken
+        }
+    };
+    param
+}
+
+fn kernel_name(cx: &mut Context, node: &Node) -> Option<Spanned<String>> {
+    let text = cx.text(node, "as")?;
+    if is_identifier(text) {
+        return Some(Spanned { value: text.to_string(), span: node.span.clone() });
+    }
+    let message = format!("{} cannot be a name in a kernel, in {}", quoted(text), cx.place());
+    cx.error("TL0107", message, &node.span, "not an identifier", "write the name exactly as the kernel's source does");
+    None
+}
+
+fn domain(cx: &mut Context, node: &Node) -> Option<Placed<Domain>> {
+    let text = cx.text(node, "domain")?;
+    let tree = expr::domain(text).map_err(|mistake| expression::report(cx, node, text, "domain", mistake)).ok()?;
+    Some(Placed::new(tree, node.span.clone(), |range| node.at(range)))
+}
+
+/// `{gpu: REASON}` or `{cpu: REASON}`.
+fn only(cx: &mut Context, node: &Node) -> Option<(Arm, String)> {
+    let Some((arm, reason)) = only_key(node, &["gpu", "cpu"]) else {
+        let place = format!("`only` of {}", cx.place());
+        cx.wrong_kind(node, &place, "`{gpu: REASON}` or `{cpu: REASON}`");
+        return None;
+    };
+    let reason = cx.prose(reason, "only")?;
+    Some((if arm == "gpu" { Arm::Gpu } else { Arm::Cpu }, reason))
+}
+
+fn tensor(cx: &mut Context, kernel: &mut KernelDraft, name: &str, fields: &Fields, node: &Node) -> TensorDraft {
+    cx.misplaced(
+        fields,
+        &["from", "default", "max"],
+        "only a scalar has this",
+        "remove it, or make the parameter a scalar",
+    );
+    let words = [("read", Access::Read), ("write", Access::Write), ("update", Access::Update)];
+    let span = node.span.clone();
+    TensorDraft {
+        element: element::tensor(cx, kernel, name, node),
+        shape: cx
+            .required(fields, "shape", "[num_tokens]")
+            .and_then(|node| expression::list(cx, node, "shape", 2, "length of an axis, rows first")),
+        access: fields.get("access").map_or(Some(Access::Read), |node| cx.word(node, "access", &words)),
+        presence: match fields.get("optional") {
+            None => Some(Spanned { value: Presence::Required, span }),
+            Some(node) => presence(cx, node),
+        },
+    }
+}
+
+fn presence(cx: &mut Context, node: &Node) -> Option<Spanned<Presence>> {
+    let (value, span) = match (&node.kind, only_key(node, &["with"])) {
+        (Kind::Bool(true), _) => (Presence::Optional, &node.span),
+        (Kind::Bool(false), _) => (Presence::Required, &node.span),
+        (_, Some((_, other))) => (Presence::With(cx.text(other, "with")?.to_string()), &other.span),
+        _ => {
+            let place = format!("`optional` of {}", cx.place());
+            cx.wrong_kind(node, &place, "true, false or `{with: TENSOR}`");
+            return None;
+        }
+    };
+    Some(Spanned { value, span: span.clone() })
+}
+
+fn scalar(cx: &mut Context, kernel: &KernelDraft, fields: &Fields, node: &Node) -> ScalarDraft {
+    let of_tensors = ["shape", "access", "optional"];
+    cx.misplaced(fields, &of_tensors, "only a tensor has this", "remove it, or make the parameter a tensor");
+    if fields.get("from").is_some() {
+        let help = "remove it; a derived value is what the shapes say, and `max` limits it";
+        cx.misplaced(fields, &["default", "domain"], "its value is derived", help);
+    }
+    let element = element::scalar(cx, kernel, node);
+    let choices = element.as_ref().map_or(vec![], |element| kernel.choices(&element.value));
+    let source = match (fields.get("from"), fields.get("default")) {
+        (Some(node), _) => from(cx, node),
+        (None, Some(node)) => literal::read(cx, node, "default", &choices)
+            .map(|literal| Spanned { value: ScalarSource::Default(literal), span: node.span.clone() }),
+        (None, None) => Some(Spanned { value: ScalarSource::Caller, span: node.span.clone() }),
+    };
+    ScalarDraft { element, source, max: fields.get("max").and_then(|node| literal::maximum(cx, node, &choices)) }
+}
+
+fn from(cx: &mut Context, node: &Node) -> Option<Spanned<ScalarSource>> {
+    let (_, tensor) = cx.derivation(node, &[("dim", false), ("stride", true)])?;
+    Some(match tensor {
+        None => Spanned { value: ScalarSource::Dim, span: node.span.clone() },
+        Some(tensor) => Spanned { value: ScalarSource::Stride(tensor.value), span: tensor.span },
+    })
+}

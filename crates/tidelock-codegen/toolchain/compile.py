@@ -1,0 +1,292 @@
+"""Compiles kernels to PTX and says what the compiler saw of them. `tidelock compile` runs it.
+
+A plan comes in as JSON on stdin; PTX and facts go out as JSON on stdout, and no file is written. The same plan gives
+the same bytes: no path and no time gets into them. The facts are read from the kernel and from the compiler, never
+copied from the plan, because they are there to be checked against the registry that the plan was made from.
+"""
+
+import ast
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FORMAT = 1
+ARCH = 80
+PTX_VERSION = 80  # low, so that older drivers take it
+
+sys.dont_write_bytecode = True
+
+
+class Refused(Exception):
+    """A mistake in a kernel or in the plan, for the author to read."""
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def position(text, offset):
+    """Line and column of an offset, both from 1."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+# ---- Triton ----------------------------------------------------------------------------------------------------------
+
+
+def triton_declaration(path, function):
+    """Where a kernel is defined and its parameters in order."""
+    tree = ast.parse(path.read_text())
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    if not found:
+        raise Refused(f"{path.name} defines no function {function}")
+    definition = found[-1]
+    params = [{
+        "name": arg.arg,
+        "constexpr": arg.annotation is not None and ast.unparse(arg.annotation).split(".")[-1] == "constexpr",
+        "line": arg.lineno,
+        "column": arg.col_offset + 1,
+    } for arg in definition.args.posonlyargs + definition.args.args + definition.args.kwonlyargs]
+    return definition.lineno, params
+
+
+def triton_imports(path):
+    """The files beside a kernel that it imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+        for module in modules:
+            yield module.replace(".", "/") + ".py"
+
+
+def triton_type(text):
+    """An MLIR type in Triton's own spelling: `!tt.ptr<f32>` is `*fp32`."""
+    pointer = re.fullmatch(r"!tt\.ptr<([^,>]+)(?:,[^>]*)?>", text)
+    name = pointer[1] if pointer else text
+    name = re.sub(r"^f(?=\d+$)", "fp", name)
+    return "*" + name if pointer else name
+
+
+def triton_arguments(ttir):
+    """The arguments as the compiler saw them: name, type, promised divisibility."""
+    header = re.search(r"tt\.func public @\w+\((.*?)\) attributes", ttir, re.DOTALL)[1]
+    arguments = []
+    for name, kind, rest in re.findall(r"%(\w+): (!tt\.ptr<[^>]*>|\w+)((?: \{[^}]*\})?)", header):
+        promise = re.search(r"tt\.divisibility = (\d+)", rest)
+        divisibility = int(promise[1]) if promise else None
+        arguments.append({"name": name, "type": triton_type(kind), "divisibility": divisibility})
+    return arguments
+
+
+def triton_compile(path, kernel, variant):
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    function = getattr(importlib.import_module(path.stem), kernel["function"])
+    constants = variant["constants"]
+    types = dict(variant["signature"])
+    absent = [name for name, kind in types.items() if kind is None]
+    fixed = {**constants, **dict.fromkeys(absent)}
+    source = ASTSource(
+        fn=function,
+        signature={name: "constexpr" if name in fixed else types[name] for name in function.arg_names},
+        constexprs=fixed,
+        attrs={(function.arg_names.index(name), ): [["tt.divisibility", 16]]
+               for name in variant["divisible_by_16"] if name not in fixed},
+    )
+    options = {"num_warps": kernel["num_warps"], "enable_fp_fusion": False, "ptx_version": PTX_VERSION}
+    compiled = triton.compile(source, target=GPUTarget("cuda", ARCH, 32), options=options)
+    fields = ("num_warps", "num_ctas", "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size",
+              "profile_scratch_align")
+    return {
+        "entry": compiled.metadata.name,
+        "arguments": triton_arguments(compiled.asm["ttir"]),
+        "constants": constants,
+        "absent": absent,
+        **{field: getattr(compiled.metadata, field) for field in fields},
+        "ptx": compiled.asm["ptx"],
+    }
+
+
+# ---- CUDA C++ --------------------------------------------------------------------------------------------------------
+
+CUDA_TYPES = {
+    "bool": "i1", "char": "i8", "signed char": "i8", "unsigned char": "u8", "int8_t": "i8", "uint8_t": "u8",
+    "short": "i16", "unsigned short": "u16", "int16_t": "i16", "uint16_t": "u16", "int": "i32", "unsigned": "u32",
+    "unsigned int": "u32", "int32_t": "i32", "uint32_t": "u32", "long long": "i64", "unsigned long long": "u64",
+    "int64_t": "i64", "uint64_t": "u64", "__half": "fp16", "half": "fp16", "__nv_bfloat16": "bf16", "float": "fp32",
+    "double": "fp64",
+}  # yapf: disable
+
+
+def cuda_declaration(path, function):
+    """Where a kernel is declared and its parameters in order, read from the text of its declaration."""
+    blank = lambda comment: re.sub(r"[^\n]", " ", comment[0])
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, path.read_text(), flags=re.DOTALL)
+    bounds = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
+    found = re.search(rf'extern\s+"C"\s+__global__\s+void\s+{bounds}({function})\s*\(([^)]*)\)', text)
+    if not found:
+        raise Refused(f'{path.name} declares no `extern "C" __global__ void {function}(...)`')
+    params = []
+    for item in re.finditer(r"[^,]+", found[2]):
+        words = re.findall(r"\w+|\*", item[0])
+        if not words:
+            continue
+        name = words.pop()
+        line, column = position(text, found.start(2) + item.start() + item[0].rindex(name))
+        kind = " ".join(word for word in words if word not in ("const", "__restrict__", "*", "std"))
+        if kind not in CUDA_TYPES or words.count("*") > 1:
+            where = f"{path.name}:{line}:{column}"
+            raise Refused(f"{where}: parameter {name} has a type that no argument has: {item[0].strip()}")
+        params.append({"name": name, "type": "*" * words.count("*") + CUDA_TYPES[kind], "line": line, "column": column})
+    return position(text, found.start(1))[0], params
+
+
+def cuda_imports(path):
+    """The files beside a kernel that it includes."""
+    return re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE)
+
+
+def cuda_compile(path, kernel, variant, params):
+    import nvidia.cu13
+
+    nvcc = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "nvcc"
+    defines = [f"-D{name}={json.dumps(value)}" for name, value in variant["constants"].items()]
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = Path(folder) / "kernel.ptx"
+        command = [nvcc, "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", *defines, "-o", ptx, path.name]
+        done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Refused(done.stderr.strip())
+        text = ptx.read_text()
+    return {
+        "entry": kernel["function"],
+        "arguments": [{"name": param["name"], "type": param["type"], "divisibility": None} for param in params],
+        "constants": variant["constants"],
+        "absent": [name for name, kind in variant["signature"] if kind is None],
+        "num_warps": kernel["num_warps"], "num_ctas": 1, "shared": 0,
+        "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1,
+        "ptx": text,
+    }  # yapf: disable
+
+
+# ---- Both ------------------------------------------------------------------------------------------------------------
+
+
+def sources(root, path, imports):
+    """The kernel's file and all it takes from beside it, each with its hash."""
+    found, waiting = {}, [path]
+    while waiting:
+        current = waiting.pop()
+        name = str(current.relative_to(root))
+        if name not in found:
+            found[name] = digest(current)
+            beside = ((current.parent / other).resolve() for other in imports(current))
+            waiting += [other for other in beside if other.is_file() and other.is_relative_to(root)]
+    return dict(sorted(found.items()))
+
+
+def check_names(kernel, variant, line, params):
+    """Refuses a plan whose names are not the kernel's. Their order and types are for whoever reads the facts."""
+    at = kernel["file"]
+    planned = {name: False for name, _ in variant["signature"]} | {name: True for name in variant["constants"]}
+    cuda = at.endswith(".cu")
+    for param in params:
+        name = param["name"]
+        where = f"{at}:{param['line']}:{param['column']}"
+        if name not in planned:
+            raise Refused(f"{where}: {kernel['function']} has a parameter {name} that the registry does not list")
+        if param.get("constexpr", False) != planned[name]:
+            said, is_now = ("a constant", "a run-time parameter") if planned[name] else ("a parameter", "tl.constexpr")
+            raise Refused(f"{where}: {name} is {is_now} of {kernel['function']}, but {said} in the registry")
+    missing = [name for name, constant in planned.items() if not (cuda and constant)]
+    for name in missing:
+        if all(param["name"] != name for param in params):
+            raise Refused(f"{at}:{line}: {kernel['function']} has no parameter {name}, which the registry lists")
+
+
+def compile_kernel(root, kernel):
+    path = (root / kernel["file"]).resolve()
+    if not path.is_file():
+        raise Refused(f"{kernel['file']} does not exist")
+    cuda = path.suffix == ".cu"
+    line, params = (cuda_declaration if cuda else triton_declaration)(path, kernel["function"])
+    facts = {
+        "file": kernel["file"],
+        "function": kernel["function"],
+        "line": line,
+        "params": [{"name": p["name"], "constexpr": p.get("constexpr", False), "line": p["line"], "column": p["column"]}
+                   for p in params],
+        "sources": sources(root, path, cuda_imports if cuda else triton_imports),
+        "variants": {},
+    }
+    for variant in kernel["variants"]:
+        print(kernel["name"], variant["name"], file=sys.stderr, flush=True)
+        try:
+            check_names(kernel, variant, line, params)
+            compiled = cuda_compile(path, kernel, variant, params) if cuda else triton_compile(path, kernel, variant)
+        except Exception as error:
+            raise Failed(kernel["name"], variant["name"], error) from error
+        facts["variants"][variant["name"]] = compiled
+    return facts
+
+
+class Failed(Exception):
+    """What went wrong, and with which kernel and variant."""
+
+    def __init__(self, kernel, variant, error):
+        message = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+        self.report = {"kernel": kernel, "variant": variant, "message": message}
+
+
+def compile_plan(plan):
+    if plan.get("format") != FORMAT:
+        raise Failed(None, None, Refused(f"the plan has format {plan.get('format')}, and this script reads {FORMAT}"))
+    root = Path(plan["root"]).resolve()
+    sys.path.insert(0, str(root / "kernels"))
+    toolchain = {
+        "triton": importlib.metadata.version("triton"),
+        "target": f"sm_{ARCH}",
+        "ptx_version": f"{PTX_VERSION // 10}.{PTX_VERSION % 10}",
+    }
+    kernels = {}
+    for kernel in plan["kernels"]:
+        try:
+            if kernel["file"].endswith(".cu"):
+                toolchain["nvcc"] = importlib.metadata.version("nvidia-cuda-nvcc")
+            kernels[kernel["name"]] = compile_kernel(root, kernel)
+        except Failed:
+            raise
+        except Exception as error:
+            raise Failed(kernel["name"], None, error) from error
+    return {"format": FORMAT, "toolchain": toolchain, "kernels": kernels}
+
+
+def main():
+    # What the author's shell says to Triton must not change what is compiled.
+    for name in [name for name in os.environ if name.startswith("TRITON_")]:
+        del os.environ[name]
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # or the PTX would hold paths of this machine
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TRITON_CACHE_DIR"] = cache
+        try:
+            answer, status = compile_plan(json.load(sys.stdin)), 0
+        except Failed as failed:
+            answer, status = {"error": failed.report}, 1
+    json.dump(answer, sys.stdout, indent=1)
+    print()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

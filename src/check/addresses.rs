@@ -1,0 +1,86 @@
+//! Addresses: elements are aligned, nothing that is written overlaps anything else, and which promises hold.
+
+use crate::argument::{Argument, Memory};
+use crate::bound::Bound;
+use crate::check::PerParam;
+use crate::element::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Access, Kernel, ParamKind};
+
+/// The bytes of one argument: where they start, how many there are, and whether they are written. All zero for what is no
+/// tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) address: u64,
+    pub(crate) given: bool,
+    bytes: u64,
+    dtype: DType,
+    written: bool,
+}
+
+impl Extent {
+    /// What `argument` covers. Memory of a GPU has its address filled in later, once its owner has been asked.
+    pub(crate) fn new(kernel: &Kernel, index: usize, argument: &Argument<'_>) -> Extent {
+        let Argument::Tensor(tensor) = argument else {
+            return Extent { address: 0, given: false, bytes: 0, dtype: DType::U8, written: false };
+        };
+        let address = match &tensor.memory {
+            Memory::Host(slice) => slice.address() as u64,
+            Memory::HostMut(slice) => slice.address() as u64,
+            Memory::Raw(raw) | Memory::RawMut(raw) => raw.address,
+            Memory::Device(..) | Memory::DeviceMut(..) => 0,
+        };
+        let bytes = (tensor.layout.span() * tensor.dtype.size()) as u64;
+        let written = matches!(kernel.params[index].kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
+        Extent { address, given: true, bytes, dtype: tensor.dtype, written }
+    }
+
+    fn overlaps(&self, other: &Extent) -> bool {
+        self.bytes > 0
+            && other.bytes > 0
+            && self.address < other.address.saturating_add(other.bytes)
+            && other.address < self.address.saturating_add(self.bytes)
+    }
+}
+
+/// Checks alignment of elements and overlap with what is written.
+pub(crate) fn check(kernel: &'static Kernel, extents: &PerParam<Extent>) -> Result<()> {
+    for (index, (param, extent)) in kernel.params.iter().zip(extents).enumerate() {
+        if extent.bytes == 0 {
+            continue;
+        }
+        if extent.address == 0 {
+            return Err(Error::argument(kernel.name, param.name, "memory", "a null pointer"));
+        }
+        if !extent.address.is_multiple_of(extent.dtype.size() as u64) {
+            let expected = format!("an address aligned for {}", extent.dtype);
+            return Err(Error::argument(kernel.name, param.name, expected, format!("{:#x}", extent.address)));
+        }
+        if !extent.written {
+            continue;
+        }
+        for (other_index, other) in extents.iter().enumerate() {
+            // A pair of written tensors is met twice; once is enough.
+            if other_index != index && !(other.written && other_index < index) && extent.overlaps(other) {
+                let expected = format!("memory apart from `{}`", kernel.params[other_index].name);
+                let got = format!(
+                    "{} bytes at {:#x}, which overlap {} bytes at {:#x}",
+                    extent.bytes, extent.address, other.bytes, other.address
+                );
+                return Err(Error::argument(kernel.name, param.name, expected, got));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether everything that the aligned variant promises is divisible by 16.
+pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &PerParam<Extent>, bound: &Bound) -> bool {
+    kernel.params.iter().enumerate().filter(|(_, param)| param.divisible_by_16).all(|(index, param)| match param.kind {
+        // An absent tensor has no address and promises nothing.
+        ParamKind::Tensor { .. } => extents[index].address.is_multiple_of(16),
+        ParamKind::Scalar { .. } => {
+            bound.scalars[index].and_then(|scalar| scalar.as_integer()).is_some_and(|value| value % 16 == 0)
+        }
+    })
+}

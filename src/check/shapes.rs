@@ -1,0 +1,96 @@
+//! Shapes: which value each named size has, and that every extent agrees with it.
+
+use arrayvec::ArrayVec;
+
+use crate::argument::Argument;
+use crate::bound::Bound;
+use crate::error::{Error, Result};
+use crate::kernel::{Dim, Expr, Kernel, MAX_DIMS, Op, Param, ParamKind, evaluate};
+use crate::layout::Layout;
+
+/// The dimensions, each read from the extent that binds it.
+pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<ArrayVec<i64, MAX_DIMS>> {
+    let mut dims = ArrayVec::new();
+    for dim in kernel.dims {
+        let param = &kernel.params[dim.param];
+        let Argument::Tensor(tensor) = &args[dim.param] else {
+            return Err(Error::argument(kernel.name, param.name, "a view", "none"));
+        };
+        rank(kernel, param, tensor.layout)?;
+        let extent = tensor.layout.extent(dim.axis) as i64;
+        if extent < dim.offset {
+            let expected = format!("at least {} in axis {} ({} + {})", dim.offset, dim.axis, dim.name, dim.offset);
+            return Err(Error::argument(kernel.name, param.name, expected, tensor.layout.to_string()));
+        }
+        dims.push(extent - dim.offset);
+    }
+    Ok(dims)
+}
+
+/// Every extent is what its expression says, and rows are contiguous where no stride is passed.
+pub(super) fn extents(kernel: &'static Kernel, args: &[Argument<'_>], bound: &Bound) -> Result<()> {
+    for (param, argument) in kernel.params.iter().zip(args) {
+        let (ParamKind::Tensor { shape, strided, .. }, Argument::Tensor(tensor)) = (&param.kind, argument) else { continue };
+        let layout = tensor.layout;
+        rank(kernel, param, layout)?;
+        for (axis, expr) in shape.iter().enumerate() {
+            if evaluate(expr, &bound.dims) != Some(layout.extent(axis) as i64) {
+                return Err(Error::argument(kernel.name, param.name, expected(kernel, shape, bound), layout.to_string()));
+            }
+        }
+        if !strided && !layout.is_contiguous() {
+            return Err(Error::argument(kernel.name, param.name, "contiguous rows", layout.to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn rank(kernel: &'static Kernel, param: &Param, layout: Layout) -> Result<()> {
+    match &param.kind {
+        ParamKind::Tensor { shape, .. } if shape.len() != layout.rank() => {
+            let expected = format!("rank {}, that is {}", shape.len(), describe(kernel, shape));
+            Err(Error::argument(kernel.name, param.name, expected, format!("rank {}, {layout}", layout.rank())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `[num_tokens, vocab_size] = [64, 8192] (num_tokens from `draft_token_ids`, vocab_size from `target_probs`)`
+fn expected(kernel: &Kernel, shape: &[Expr], bound: &Bound) -> String {
+    let values = shape.iter().map(|expr| match evaluate(expr, &bound.dims) {
+        Some(value) => value.to_string(),
+        None => "?".into(),
+    });
+    let values: Vec<_> = values.collect();
+    let named = |dim: &&Dim| shape.iter().any(|expr| expr.iter().any(|op| matches!(op, Op::Dim(i) if kernel.dims[*i].name == dim.name)));
+    let sources = kernel.dims.iter().filter(named).map(|dim| format!("{} from `{}`", dim.name, kernel.params[dim.param].name));
+    let sources: Vec<_> = sources.collect();
+    format!("{} = [{}] ({})", describe(kernel, shape), values.join(", "), sources.join(", "))
+}
+
+fn describe(kernel: &Kernel, shape: &[Expr]) -> String {
+    let extents: Vec<_> = shape.iter().map(|expr| display(kernel, expr)).collect();
+    format!("[{}]", extents.join(", "))
+}
+
+/// An expression as the registry writes it.
+pub(crate) fn display(kernel: &Kernel, expr: Expr) -> String {
+    let mut stack: Vec<String> = Vec::new();
+    for op in expr {
+        let text = match *op {
+            Op::Int(value) => value.to_string(),
+            Op::Dim(index) => kernel.dims[index].name.to_string(),
+            binary => {
+                let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
+                match binary {
+                    Op::Add => format!("{left} + {right}"),
+                    Op::Sub => format!("{left} - {right}"),
+                    Op::Mul => format!("({left}) * ({right})"),
+                    _ => format!("cdiv({left}, {right})"),
+                }
+            }
+        };
+        stack.push(text);
+    }
+    stack.pop().unwrap_or_default()
+}

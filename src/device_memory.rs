@@ -1,0 +1,70 @@
+//! Device memory whose owner orders its uses: what a launch needs of it once the element type is forgotten.
+
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop,
+};
+
+/// Device memory that is read.
+pub trait DeviceRead: Sync {
+    /// The stream it was made on.
+    fn stream(&self) -> &Arc<CudaStream>;
+    /// Makes `stream` wait for writes; what comes back records the read when it is dropped.
+    fn read<'a>(&'a self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>);
+}
+
+/// Device memory that is written.
+pub trait DeviceWrite: Send {
+    /// The stream it was made on.
+    fn stream(&self) -> &Arc<CudaStream>;
+    /// Makes `stream` wait for reads and writes; what comes back records the write when it is dropped.
+    fn write<'a>(&'a mut self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>);
+}
+
+/// Device memory that nobody here owns; an `unsafe` constructor's caller answers for it.
+#[derive(Clone, Copy, Debug)]
+pub struct RawMemory {
+    /// Its address.
+    pub address: u64,
+    /// The GPU it is on.
+    pub ordinal: usize,
+}
+
+impl RawMemory {
+    /// The memory from `bytes` on.
+    pub(crate) fn offset(self, bytes: usize) -> RawMemory {
+        RawMemory { address: self.address + bytes as u64, ..self }
+    }
+}
+
+macro_rules! read {
+    ($($owner:ty)*) => {
+        $(impl<T: DeviceRepr + Sync> DeviceRead for $owner {
+            fn stream(&self) -> &Arc<CudaStream> {
+                DeviceSlice::stream(self)
+            }
+
+            fn read<'a>(&'a self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+                self.device_ptr(stream)
+            }
+        })*
+    };
+}
+
+macro_rules! write {
+    ($($owner:ty)*) => {
+        $(impl<T: DeviceRepr + Send> DeviceWrite for $owner {
+            fn stream(&self) -> &Arc<CudaStream> {
+                DeviceSlice::stream(self)
+            }
+
+            fn write<'a>(&'a mut self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+                self.device_ptr_mut(stream)
+            }
+        })*
+    };
+}
+
+read!(CudaSlice<T> CudaView<'_, T> CudaViewMut<'_, T>);
+write!(CudaSlice<T> CudaViewMut<'_, T>);

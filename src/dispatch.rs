@@ -1,0 +1,119 @@
+//! The one way into a kernel: the shared check, then the arm of the device.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cudarc::driver::SyncOnDrop;
+
+use crate::argument::{Argument, Memory};
+use crate::bound::Bound;
+use crate::check::addresses::Extent;
+use crate::check::{self, PerParam};
+use crate::device::{CudaDevice, Device};
+use crate::error::{Error, Result};
+use crate::kernel::{Arm, Kernel, ParamKind, Variant, evaluate};
+use crate::launch::{self, Grid, Slots};
+
+/// Most blocks of a grid in x, y and z; the same for every GPU that CUDA supports.
+const MAX_GRID: [i64; 3] = [i32::MAX as i64, u16::MAX as i64, u16::MAX as i64];
+
+impl Kernel {
+    /// Checks `args`, one for each parameter in order, and runs the kernel on `device`.
+    ///
+    /// The generated wrappers call this; their fields make most mistakes impossible. Scalars that are derived are
+    /// [`Argument::Absent`], as are optional tensors that are left out.
+    ///
+    /// # Errors
+    /// What does not fit the signature, naming the parameter; nothing has been launched or written then. On a GPU, also
+    /// what the driver says. Errors of the kernel's own work come later, from [`Device::synchronize`].
+    pub fn launch(&'static self, args: &mut [Argument<'_>], device: &Device) -> Result<()> {
+        let bound = check::arguments(self, args)?;
+        let grid = grid(self, &bound)?;
+        match device {
+            Device::Cpu => cpu(self, args, &bound),
+            Device::Cuda(cuda) => gpu(self, args, &bound, grid, cuda),
+        }
+    }
+}
+
+fn cpu(kernel: &'static Kernel, args: &mut [Argument<'_>], bound: &Bound) -> Result<()> {
+    check::places::host(kernel, args)?;
+    check::addresses::check(kernel, &extents(kernel, args))?;
+    // An arm is meant to be total; should one panic all the same, its caller gets an error.
+    catch_unwind(AssertUnwindSafe(|| (kernel.run_cpu)(args, bound)))
+        .unwrap_or_else(|panic| Err(Error::launch(kernel.name, format!("the CPU arm panicked: {}", message(&*panic)))))
+}
+
+fn gpu(
+    kernel: &'static Kernel,
+    args: &mut [Argument<'_>],
+    bound: &Bound,
+    grid: Option<Grid>,
+    device: &CudaDevice,
+) -> Result<()> {
+    let stream = device.stream();
+    check::places::device(kernel, args, stream.context())?;
+    let mut extents = extents(kernel, args);
+    // Each guard makes the stream wait now, and records this launch when it is dropped at the end of this function.
+    let mut guards = PerParam::<SyncOnDrop<'_>>::new();
+    for (argument, extent) in args.iter_mut().zip(&mut extents) {
+        let Argument::Tensor(tensor) = argument else { continue };
+        let ((address, guard), start) = match &mut tensor.memory {
+            Memory::Device(memory, start) => (memory.read(stream), *start),
+            Memory::DeviceMut(memory, start) => (memory.write(stream), *start),
+            Memory::Host(_) | Memory::HostMut(_) | Memory::Raw(_) | Memory::RawMut(_) => continue,
+        };
+        extent.address = address + start as u64;
+        guards.push(guard);
+    }
+    check::addresses::check(kernel, &extents)?;
+    let Some(grid) = grid else { return Ok(()) };
+    let aligned = check::addresses::divisible_by_16(kernel, &extents, bound);
+    let index = kernel.variant_index(bound.types(), |param| extents[param].given, aligned);
+    let Some(variant) = index.and_then(|index| kernel.variants.get(index)) else {
+        return Err(Error::launch(kernel.name, "no variant was compiled for these arguments"));
+    };
+    let slots = slots(kernel, variant, &extents, bound);
+    let function = device.functions.get(kernel, variant)?;
+    launch::launch(kernel, variant, function, grid, stream, slots)
+}
+
+fn extents(kernel: &Kernel, args: &[Argument<'_>]) -> PerParam<Extent> {
+    args.iter().enumerate().map(|(index, argument)| Extent::new(kernel, index, argument)).collect()
+}
+
+/// The grid, or `None` where it has no blocks and there is nothing to do.
+fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid>> {
+    let mut grid = [1; 3];
+    for ((blocks, expr), limit) in grid.iter_mut().zip(kernel.grid).zip(MAX_GRID) {
+        match evaluate(expr, bound.dims()) {
+            Some(0) => return Ok(None),
+            Some(value @ 1..) if value <= limit => *blocks = value as u32,
+            value => {
+                let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
+                let expr = check::shapes::display(kernel, expr);
+                return Err(Error::launch(kernel.name, format!("grid {expr}: expected 1 to {limit} blocks, got {got}")));
+            }
+        }
+    }
+    Ok(Some(Grid(grid)))
+}
+
+/// The kernel's parameter slots: a tensor that is absent has none, and what the compiler adds at the end is null.
+fn slots(kernel: &Kernel, variant: &Variant, extents: &PerParam<Extent>, bound: &Bound) -> Slots {
+    let mut slots = Slots::new();
+    for (index, param) in kernel.params.iter().enumerate().filter(|(_, param)| param.only != Some(Arm::Cpu)) {
+        match param.kind {
+            ParamKind::Tensor { .. } if extents[index].given => slots.push(extents[index].address),
+            ParamKind::Tensor { .. } => {}
+            ParamKind::Scalar { .. } => slots.push(bound.scalars[index].map_or(0, |scalar| scalar.bits())),
+        }
+    }
+    slots.extend(std::iter::repeat_n(0, variant.slots.len().saturating_sub(slots.len())));
+    slots
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

@@ -1,0 +1,79 @@
+//! Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw (Random123), and how sampling addresses
+//! it.
+//!
+//! A random word is a pure function of a seed, a position in the sequence, a token and a purpose: the seed is the key,
+//! the other three the counter. No state is kept, so neither the place in a batch nor the device can change a word.
+
+/// Ten rounds of Philox4x32: four random words of a counter and a key.
+#[inline(always)]
+pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let [mut c0, mut c1, mut c2, mut c3] = counter;
+    let [mut k0, mut k1] = key;
+    for _ in 0..10 {
+        let first = u64::from(c0) * 0xD2511F53;
+        let second = u64::from(c2) * 0xCD9E8D57;
+        (c0, c1) = ((second >> 32) as u32 ^ c1 ^ k0, second as u32);
+        (c2, c3) = ((first >> 32) as u32 ^ c3 ^ k1, first as u32);
+        k0 = k0.wrapping_add(0x9E3779B9);
+        k1 = k1.wrapping_add(0xBB67AE85);
+    }
+    [c0, c1, c2, c3]
+}
+
+/// The random words of one request at one position, for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    key: [u32; 2],
+    position: [u32; 2],
+    purpose: u32,
+}
+
+impl Stream {
+    /// Names the stream.
+    #[inline(always)]
+    pub fn new(seed: i64, position: i64, purpose: i32) -> Stream {
+        let halves = |word: i64| [word as u32, (word >> 32) as u32];
+        Stream { key: halves(seed), position: halves(position), purpose: purpose as u32 }
+    }
+
+    /// The words of tokens `4 * block` to `4 * block + 3`, all that f32 noise needs.
+    #[inline(always)]
+    pub fn high_words(&self, block: u32) -> [u32; 4] {
+        self.words(block, self.purpose)
+    }
+
+    /// The further words of the same tokens that f64 noise needs.
+    #[inline(always)]
+    pub fn low_words(&self, block: u32) -> [u32; 4] {
+        self.words(block, self.purpose | 0x8000_0000)
+    }
+
+    #[inline(always)]
+    fn words(&self, block: u32, purpose: u32) -> [u32; 4] {
+        philox4x32_10([block, self.position[0], self.position[1], purpose], self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From Random123's `kat_vectors`.
+    #[test]
+    fn published_answers() {
+        assert_eq!(philox4x32_10([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
+        assert_eq!(philox4x32_10([u32::MAX; 4], [u32::MAX; 2]), [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
+        assert_eq!(
+            philox4x32_10([0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344], [0xa4093822, 0x299f31d0]),
+            [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]
+        );
+    }
+
+    #[test]
+    fn a_stream_is_its_seed_position_and_purpose() {
+        let stream = Stream::new(0x299f31d0_a4093822, 0x13198a2e_85a308d3, 3);
+        let key = [0xa4093822, 0x299f31d0];
+        assert_eq!(stream.high_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 3], key));
+        assert_eq!(stream.low_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 0x8000_0003], key));
+    }
+}

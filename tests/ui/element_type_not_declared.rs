@@ -1,0 +1,8 @@
+use tidelock::kernels::RandomSample;
+use tidelock::{AsView, AsViewMut, Device, f16};
+
+fn main() {
+    let (probs, inv_q, mut tokens) = ([0f32; 4], [f16::ONE; 4], [0i32; 1]);
+    let (probs, inv_q) = (probs.view().matrix(1, 4).unwrap(), inv_q.view().matrix(1, 4).unwrap());
+    let _ = RandomSample { output_token_ids: tokens.view_mut(), probs, inv_q }.launch(&Device::Cpu);
+}

@@ -1,0 +1,8 @@
+use tidelock::kernels::Argmax;
+use tidelock::{AsView, AsViewMut, Device};
+
+fn main() {
+    let (logits, mut tokens) = ([0f32; 4], [0i32; 1]);
+    let logits = logits.view().matrix(1, 4).unwrap();
+    let _ = Argmax { output_token_ids: tokens.view_mut(), logits }.launch(&Device::Cpu);
+}
