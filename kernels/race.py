@@ -80,4 +80,5 @@ def argmax_kernel(output_token_ids, logits, vocab_size, logits_stride, BLOCK_SIZ
         x = x.to(tl.float32)
         nan |= x != x
         best, token = contend(best, token, x, offsets)
-    tl.store(output_token_ids + row, tl.where(tl.max(nan) == 0, winner(best, token), -1).to(tl.int64))
+    token = tl.where(tl.max(nan) == 0, winner(best, token), -1)
+    tl.store(output_token_ids + row, token.to(output_token_ids.dtype.element_ty))

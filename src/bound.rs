@@ -45,7 +45,13 @@ impl Bound {
 }
 
 /// The value of a scalar parameter: what the caller passed, its default, a dimension or a stride.
-pub(crate) fn scalar(kernel: &'static Kernel, param: &Param, args: &[Argument<'_>], index: usize, bound: &Bound) -> Result<Scalar> {
+pub(crate) fn scalar(
+    kernel: &'static Kernel,
+    param: &Param,
+    args: &[Argument<'_>],
+    index: usize,
+    bound: &Bound,
+) -> Result<Scalar> {
     let ParamKind::Scalar { element, source, max } = param.kind else {
         return Err(Error::launch(kernel.name, format!("`{}` is no scalar", param.name)));
     };
@@ -62,7 +68,9 @@ pub(crate) fn scalar(kernel: &'static Kernel, param: &Param, args: &[Argument<'_
             Some(scalar) => scalar,
             None => return fail(format!("a default of type {dtype}"), format!("{literal:?}")),
         },
-        (ScalarSource::Caller | ScalarSource::Default(_), &Argument::Scalar(scalar)) if scalar.dtype() == dtype => scalar,
+        (ScalarSource::Caller | ScalarSource::Default(_), &Argument::Scalar(scalar)) if scalar.dtype() == dtype => {
+            scalar
+        }
         (_, Argument::Absent) => return fail(format!("a value of type {dtype}"), "none".into()),
         (_, Argument::Scalar(scalar)) => return fail(format!("a value of type {dtype}"), format!("{scalar:?}")),
         (_, Argument::Tensor(_)) => return fail(format!("a value of type {dtype}"), "a view".into()),

@@ -44,7 +44,9 @@ impl<T: Element> Buffer<T> {
                     return Buffer::zeros(device, 0);
                 }
                 let slice = cuda.stream().clone_htod(values);
-                slice.map(Buffer::Cuda).map_err(|error| Error::driver(format!("upload {} elements", values.len()), error))
+                slice
+                    .map(Buffer::Cuda)
+                    .map_err(|error| Error::driver(format!("upload {} elements", values.len()), error))
             }
         }
     }

@@ -37,7 +37,9 @@ impl Device {
         }
         // cudarc panics where a driver lacks a function that it needs; a caller is to see an error instead.
         let context = std::panic::catch_unwind(|| CudaContext::new(ordinal))
-            .map_err(|_| Error::device(&name, "the CUDA driver lacks functions that this build needs; update the driver"))?
+            .map_err(|_| {
+                Error::device(&name, "the CUDA driver lacks functions that this build needs; update the driver")
+            })?
             .map_err(|error| Error::device(&name, error.to_string()))?;
         let stream = context.new_stream().map_err(|error| Error::device(&name, error.to_string()))?;
         Ok(Device::from_stream(stream))

@@ -91,8 +91,11 @@ fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid>> {
             Some(value @ 1..) if value <= limit => *blocks = value as u32,
             value => {
                 let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
-                let expr = check::shapes::display(kernel, expr);
-                return Err(Error::launch(kernel.name, format!("grid {expr}: expected 1 to {limit} blocks, got {got}")));
+                let expr = kernel.display(expr);
+                return Err(Error::launch(
+                    kernel.name,
+                    format!("grid {expr}: expected 1 to {limit} blocks, got {got}"),
+                ));
             }
         }
     }

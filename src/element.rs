@@ -11,7 +11,17 @@ mod sealed {
 
 /// A type that a view can hold. Implemented for `bool`, the fixed-width integers, `f16`, `bf16`, `f32` and `f64`.
 pub trait Element:
-    Copy + PartialEq + PartialOrd + Default + fmt::Debug + Send + Sync + DeviceRepr + ValidAsZeroBits + sealed::Sealed + 'static
+    Copy
+    + PartialEq
+    + PartialOrd
+    + Default
+    + fmt::Debug
+    + Send
+    + Sync
+    + DeviceRepr
+    + ValidAsZeroBits
+    + sealed::Sealed
+    + 'static
 {
     /// The type's name at run time.
     const DTYPE: DType;

@@ -324,6 +324,28 @@ impl Kernel {
         }
         Some(index)
     }
+
+    /// An expression as the registry writes it.
+    pub fn display(&self, expr: Expr) -> String {
+        let mut stack: Vec<String> = Vec::new();
+        for op in expr {
+            let text = match *op {
+                Op::Int(value) => value.to_string(),
+                Op::Dim(index) => self.dims[index].name.to_string(),
+                binary => {
+                    let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
+                    match binary {
+                        Op::Add => format!("{left} + {right}"),
+                        Op::Sub => format!("{left} - {right}"),
+                        Op::Mul => format!("({left}) * ({right})"),
+                        _ => format!("cdiv({left}, {right})"),
+                    }
+                }
+            };
+            stack.push(text);
+        }
+        stack.pop().unwrap_or_default()
+    }
 }
 
 /// The value of `expr` where the dimensions have these values; `None` when it overflows or divides by zero.

@@ -43,12 +43,17 @@ pub use device::{CudaDevice, Device};
 pub use element::{DType, Element, HostSlice, HostSliceMut, Scalar};
 pub use error::{Error, Result};
 pub use generated::{REGISTRY, kernels};
+pub use half::{bf16, f16};
 pub use kernel::Kernel;
 pub use layout::Layout;
 pub use purpose::Purpose;
 pub use rows::{Rows, RowsMut};
-pub use half::{bf16, f16};
 pub use view::{AsView, AsViewMut, View, ViewMut};
+
+/// The README's example, compiled and run with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The CPU arm of a kernel, implemented on the struct that the registry generates for it.
 ///

@@ -197,7 +197,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// view has finished on its stream; uses made before must already be ordered before that stream.
     #[allow(unsafe_code)]
     pub unsafe fn from_raw_device(address: u64, length: usize, ordinal: usize) -> ViewMut<'a, T> {
-        ViewMut { memory: WriteMemory::Raw(RawMemory { address, ordinal }, PhantomData), layout: Layout::vector(length) }
+        ViewMut {
+            memory: WriteMemory::Raw(RawMemory { address, ordinal }, PhantomData),
+            layout: Layout::vector(length),
+        }
     }
 
     pub(crate) fn erase(self) -> Argument<'a> {

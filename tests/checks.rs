@@ -19,7 +19,10 @@ fn a_view_that_is_too_short_is_refused_when_it_is_made() {
     let error = [0f32; 11].view().matrix(3, 4).err().expect("12 elements are needed");
     assert_eq!(error.to_string(), "view: expected at least 12 elements for [3, 4], got 11");
     let error = [0f32; 11].view().strided(2, 4, 3).err().expect("rows would overlap");
-    assert_eq!(error.to_string(), "view: expected a row stride of at least 4 elements, so that rows do not overlap, got 3");
+    assert_eq!(
+        error.to_string(),
+        "view: expected a row stride of at least 4 elements, so that rows do not overlap, got 3"
+    );
     let error = [0f32; 4].view().matrix(usize::MAX, usize::MAX).err().expect("no memory is that large");
     assert!(error.to_string().contains("extents that memory can hold"), "{error}");
 }
@@ -158,30 +161,34 @@ fn empty_tensors_do_nothing_and_fail_nothing() {
     assert_eq!(tokens, [-1], "no token can be drawn from no vocabulary");
 }
 
+fn row(logits: &[f32; 4]) -> Argument<'_> {
+    logits.view().matrix(1, 4).expect("it fits").into()
+}
+
 #[test]
 fn the_untyped_call_checks_what_the_types_would() {
     let argmax = kernel("argmax");
     let (logits, mut tokens) = ([0f32; 4], [0i64; 1]);
-    let matrix = || Argument::from(logits.view().matrix(1, 4).expect("it fits"));
 
     let few = argmax.launch(&mut [Argument::Absent], &Device::Cpu);
     assert_eq!(message(few), "kernel `argmax`: expected 4 arguments, got 1");
 
-    let mut absent = [Argument::Absent, matrix(), Argument::Absent, Argument::Absent];
+    let mut absent = [Argument::Absent, row(&logits), Argument::Absent, Argument::Absent];
     let absent = argmax.launch(&mut absent, &Device::Cpu);
     assert_eq!(message(absent), "kernel `argmax`, parameter `output_token_ids`: expected a view, got none");
 
-    let mut read_only = [tokens.view().into(), matrix(), Argument::Absent, Argument::Absent];
+    let constant = [0i64; 1];
+    let mut read_only = [constant.view().into(), row(&logits), Argument::Absent, Argument::Absent];
     let read_only = argmax.launch(&mut read_only, &Device::Cpu);
     assert_eq!(
         message(read_only),
         "kernel `argmax`, parameter `output_token_ids`: expected a view that can be written, got one that can only be read"
     );
 
-    let mut wide = [0i32; 1];
-    let mut wide = [wide.view_mut().into(), matrix(), Argument::Absent, Argument::Absent];
+    let mut wide = [0f32; 1];
+    let mut wide = [wide.view_mut().into(), row(&logits), Argument::Absent, Argument::Absent];
     let wide = argmax.launch(&mut wide, &Device::Cpu);
-    assert_eq!(message(wide), "kernel `argmax`, parameter `output_token_ids`: expected i64, got i32");
+    assert_eq!(message(wide), "kernel `argmax`, parameter `output_token_ids`: expected one of i64, i32, got f32");
 
     let integers = [0i32; 4];
     let integers = Argument::from(integers.view().matrix(1, 4).expect("it fits"));
@@ -189,7 +196,7 @@ fn the_untyped_call_checks_what_the_types_would() {
     let integers = argmax.launch(&mut integers, &Device::Cpu);
     assert_eq!(message(integers), "kernel `argmax`, parameter `logits`: expected one of f32, f16, bf16, got i32");
 
-    let mut derived = [tokens.view_mut().into(), matrix(), Argument::Scalar(5i32.to_scalar()), Argument::Absent];
+    let mut derived = [tokens.view_mut().into(), row(&logits), Argument::Scalar(5i32.to_scalar()), Argument::Absent];
     let derived = argmax.launch(&mut derived, &Device::Cpu);
     assert_eq!(message(derived), "kernel `argmax`, parameter `vocab_size`: expected a value of type i32, got I32(5)");
 }

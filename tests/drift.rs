@@ -34,7 +34,9 @@ impl Copy {
         let folder = source.join("target/tests/drift");
         let root = folder.join("crate");
         let _ = fs::remove_dir_all(&root);
-        for part in ["build.rs", "Cargo.toml", "Cargo.lock", "signatures", "kernels", "ptx", "src", "crates/tidelock-codegen"] {
+        for part in
+            ["build.rs", "Cargo.toml", "Cargo.lock", "signatures", "kernels", "ptx", "src", "crates/tidelock-codegen"]
+        {
             copy(&source.join(part), &root.join(part));
         }
         let copy = Copy { root, target: folder.join("target") };
@@ -105,9 +107,12 @@ fn copy(from: &Path, to: &Path) {
 /// The part of cargo's output that is about the edit: the build script's own words, or rustc's errors.
 fn said(text: &str, root: &Path) -> String {
     let text = text.replace(&root.display().to_string(), "");
+    // Cargo moves what a build script says to the right.
     let text = match text.split_once("--- stderr\n") {
-        Some((_, script)) => script,
-        None => &text,
+        Some((_, script)) => {
+            script.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
+        }
+        None => text,
     };
     // Cargo's own last words name versions and paths; they differ from machine to machine.
     let cargo = ["error: could not compile", "For more information", "Some errors have", "warning: build failed"];
@@ -125,7 +130,8 @@ fn replace(text: &str, from: &str, to: &str) -> String {
 fn in_kernel(text: &str, kernel: &str, from: &str, to: &str) -> String {
     let start = text.find(&format!("\n  {kernel}:\n")).expect("the kernel stands in the registry") + 1;
     let next = |line: &&str| line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
-    let length: usize = text[start..].split_inclusive('\n').skip(1).take_while(|line| !next(&line.trim_end())).map(str::len).sum();
+    let length: usize =
+        text[start..].split_inclusive('\n').skip(1).take_while(|line| !next(&line.trim_end())).map(str::len).sum();
     let end = start + text[start..].find('\n').expect("the entry has lines") + 1 + length;
     text[..start].to_string() + &replace(&text[start..end], from, to) + &text[end..]
 }
@@ -145,10 +151,14 @@ fn one_edit_alone_fails_the_build_and_names_the_place() {
     let added = "      vocab_size: {scalar: i32, from: dim, doc: Tokens in the vocabulary.}\n      \
                  top_k: {scalar: i32, default: 0, doc: How many are kept.}\n";
     insta::assert_snapshot!("added", copy.with(RACE, argmax(vocab_size, added)));
-    insta::assert_snapshot!("renamed", copy.with(REJECTION, recovered("\n      draft_token_ids:\n", "\n      drafted:\n")));
+    insta::assert_snapshot!(
+        "renamed",
+        copy.with(REJECTION, recovered("\n      draft_token_ids:\n", "\n      drafted:\n"))
+    );
     let reordered = |text: &str| {
         let text = in_kernel(text, "sample_recovered_tokens", "\n      draft_token_ids:\n", "\n      \u{1}:\n");
-        let text = in_kernel(&text, "sample_recovered_tokens", "\n      cu_num_draft_tokens:\n", "\n      draft_token_ids:\n");
+        let text =
+            in_kernel(&text, "sample_recovered_tokens", "\n      cu_num_draft_tokens:\n", "\n      draft_token_ids:\n");
         let text = in_kernel(&text, "sample_recovered_tokens", "\n      \u{1}:\n", "\n      cu_num_draft_tokens:\n");
         // Each name keeps its own declaration; only the order has changed.
         let text = in_kernel(
@@ -165,7 +175,10 @@ fn one_edit_alone_fails_the_build_and_names_the_place() {
         )
     };
     insta::assert_snapshot!("reordered", copy.with(REJECTION, reordered));
-    insta::assert_snapshot!("integer_type", copy.with(RACE, argmax("vocab_size: {scalar: i32", "vocab_size: {scalar: i64")));
+    insta::assert_snapshot!(
+        "integer_type",
+        copy.with(RACE, argmax("vocab_size: {scalar: i32", "vocab_size: {scalar: i64"))
+    );
     let target = "target_probs:\n        tensor: f32";
     let target64 = "target_probs:\n        tensor: f64";
     insta::assert_snapshot!("float_type", copy.with(REJECTION, recovered(target, target64)));
@@ -173,30 +186,54 @@ fn one_edit_alone_fails_the_build_and_names_the_place() {
     insta::assert_snapshot!("optional", copy.with(REJECTION, recovered(target, optional)));
     let constant = "      NO_DRAFT_PROBS: {type: bool, from: absent(draft_probs)}\n";
     insta::assert_snapshot!("constant_removed", copy.with(REJECTION, recovered(constant, "")));
-    insta::assert_snapshot!("kernel_changed", copy.with("kernels/race.py", |text| format!("{text}\n# one more line\n")));
-    let ptx = "ptx/race/argmax-f32-generic.ptx";
+    insta::assert_snapshot!(
+        "kernel_changed",
+        copy.with("kernels/race.py", |text| format!("{text}\n# one more line\n"))
+    );
+    let ptx = "ptx/race/argmax-f32-i64-generic.ptx";
     let without_slot = |text: &str| {
-        let slot = text.lines().find(|line| line.contains("_param_1") && line.contains(".param")).expect("a second slot");
+        let slot =
+            text.lines().find(|line| line.contains("_param_1") && line.contains(".param")).expect("a second slot");
         replace(text, &format!("{slot}\n"), "")
     };
     insta::assert_snapshot!("ptx_slot_removed", copy.with(ptx, without_slot));
     insta::assert_snapshot!("ptx_truncated", copy.with(ptx, |text| text[..text.len() / 2].to_string()));
-    insta::assert_snapshot!("cpu_arm_not_reading", copy.with("src/cpu/race.rs", |text| {
-        replace(text, "let Self { output_token_ids, logits, vocab_size } = self;", "let Self { output_token_ids, logits } = self;")
-    }));
+    insta::assert_snapshot!(
+        "cpu_arm_not_reading",
+        copy.with("src/cpu/race.rs", |text| {
+            replace(
+                text,
+                "let Self { output_token_ids, logits, vocab_size } = self;",
+                "let Self { output_token_ids, logits } = self;",
+            )
+        })
+    );
 
     // A parameter that only the CPU arm uses needs no new PTX, so what it does to callers can be seen without a compiler.
     let only = |default: &str| {
-        format!("{vocab_size}      bias: {{scalar: f32, {default}only: {{cpu: a test of defaults}}, doc: Added to each logit.}}\n")
+        format!(
+            "{vocab_size}      bias: {{scalar: f32, {default}only: {{cpu: a test of defaults}}, doc: Added to each logit.}}\n"
+        )
     };
     let arm = |text: &str| {
-        let text = replace(text, "let Self { output_token_ids, logits, vocab_size }", "let Self { output_token_ids, logits, vocab_size, bias }");
-        replace(&text, "let Self { output_token_ids, logits, vocab_size, bias } = self;", "let Self { output_token_ids, logits, vocab_size, bias } = self;\n        let _: f32 = bias;")
+        let text = replace(
+            text,
+            "let Self { output_token_ids, logits, vocab_size }",
+            "let Self { output_token_ids, logits, vocab_size, bias }",
+        );
+        replace(
+            &text,
+            "let Self { output_token_ids, logits, vocab_size, bias } = self;",
+            "let Self { output_token_ids, logits, vocab_size, bias } = self;\n        let _: f32 = bias;",
+        )
     };
     let before = fs::read_to_string(copy.root.join(RACE)).expect("the copy can be read");
     copy.edit("src/cpu/race.rs", arm);
     copy.edit(RACE, |text| in_kernel(text, "argmax", vocab_size, &only("default: 0.0, ")));
     assert_eq!(copy.build(), None, "a parameter with a default breaks no caller");
     copy.write(RACE, &before);
-    insta::assert_snapshot!("required_at_caller", copy.with(RACE, |text| in_kernel(text, "argmax", vocab_size, &only(""))));
+    insta::assert_snapshot!(
+        "required_at_caller",
+        copy.with(RACE, |text| in_kernel(text, "argmax", vocab_size, &only("")))
+    );
 }

@@ -38,13 +38,22 @@ fn subject(item: &Item) -> String {
         Item::Impl(implementation) => match &implementation.trait_ {
             Some((_, path, _)) => path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default(),
             None => match &*implementation.self_ty {
-                syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default(),
+                syn::Type::Path(path) => {
+                    path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
+                }
                 _ => String::new(),
             },
         },
         _ => String::new(),
     };
     text.to_lowercase()
+}
+
+/// Less the line numbers of the registry, which move with every entry above.
+fn without_lines(text: &str) -> String {
+    let mut parts = text.split(".yaml:");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + ".yaml" + part.trim_start_matches(|letter: char| letter.is_ascii_digit()))
 }
 
 #[test]
@@ -67,7 +76,7 @@ fn every_wrapper_has_the_pinned_signature() {
         let items: Vec<_> = items.iter().filter(mine).cloned().collect();
         seen += items.len();
         let file = File { shebang: None, attrs: vec![], items };
-        insta::assert_snapshot!(kernel.name, prettyplease::unparse(&file));
+        insta::assert_snapshot!(kernel.name, without_lines(&prettyplease::unparse(&file)));
     }
     assert_eq!(seen, items.len(), "each public item belongs to one kernel");
 }

@@ -31,7 +31,8 @@ impl Extent {
             Memory::Device(..) | Memory::DeviceMut(..) => 0,
         };
         let bytes = (tensor.layout.span() * tensor.dtype.size()) as u64;
-        let written = matches!(kernel.params[index].kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
+        let written =
+            matches!(kernel.params[index].kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
         Extent { address, given: true, bytes, dtype: tensor.dtype, written }
     }
 
@@ -83,4 +84,48 @@ pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &PerParam<Extent>, bound
             bound.scalars[index].and_then(|scalar| scalar.as_integer()).is_some_and(|value| value % 16 == 0)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{View, ViewMut};
+
+    /// The extents of argmax over `rows` rows of 8 f32, at raw addresses that nothing is read from.
+    #[allow(unsafe_code)]
+    fn check_at(tokens: u64, logits: u64, rows: usize) -> Result<()> {
+        let kernel = crate::REGISTRY.iter().find(|kernel| kernel.name == "argmax").expect("the registry has argmax");
+        // SAFETY: the addresses are compared and never followed.
+        let tokens = unsafe { ViewMut::<i64>::from_raw_device(tokens, rows, 0) };
+        // SAFETY: as above.
+        let logits = unsafe { View::<f32>::from_raw_device(logits, rows * 8, 0) };
+        let logits = logits.matrix(rows, 8).expect("it fits");
+        let args = [tokens.into(), logits.into(), Argument::Absent, Argument::Absent];
+        let extents = args.iter().enumerate().map(|(index, argument)| Extent::new(kernel, index, argument)).collect();
+        check(kernel, &extents)
+    }
+
+    #[test]
+    fn an_output_that_overlaps_an_input_is_refused() {
+        assert!(check_at(0x1000, 0x1010, 2).is_ok(), "one ends where the other begins");
+        let error = check_at(0x1000, 0x100c, 2).expect_err("they share four bytes");
+        let expected = "kernel `argmax`, parameter `output_token_ids`: expected memory apart from `logits`, got 16 bytes at \
+                        0x1000, which overlap 64 bytes at 0x100c";
+        assert_eq!(error.to_string(), expected);
+        assert!(check_at(0x1038, 0x1000, 2).is_err() && check_at(0x1040, 0x1000, 2).is_ok());
+        assert!(check_at(0x1000, 0x1000, 0).is_ok(), "what is empty overlaps nothing");
+    }
+
+    #[test]
+    fn null_and_misaligned_addresses_are_refused() {
+        let error = check_at(0, 0x1000, 1).expect_err("null holds nothing");
+        assert_eq!(
+            error.to_string(),
+            "kernel `argmax`, parameter `output_token_ids`: expected memory, got a null pointer"
+        );
+        let error = check_at(0x2000, 0x1002, 1).expect_err("f32 is aligned to four bytes");
+        let expected = "kernel `argmax`, parameter `logits`: expected an address aligned for f32, got 0x1002";
+        assert_eq!(error.to_string(), expected);
+        assert!(check_at(0, 0, 0).is_ok(), "nothing needs no memory");
+    }
 }

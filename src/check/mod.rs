@@ -5,7 +5,7 @@
 
 pub(crate) mod addresses;
 pub(crate) mod places;
-pub(crate) mod shapes;
+mod shapes;
 
 use arrayvec::ArrayVec;
 

@@ -30,12 +30,19 @@ pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<Arr
 /// Every extent is what its expression says, and rows are contiguous where no stride is passed.
 pub(super) fn extents(kernel: &'static Kernel, args: &[Argument<'_>], bound: &Bound) -> Result<()> {
     for (param, argument) in kernel.params.iter().zip(args) {
-        let (ParamKind::Tensor { shape, strided, .. }, Argument::Tensor(tensor)) = (&param.kind, argument) else { continue };
+        let (ParamKind::Tensor { shape, strided, .. }, Argument::Tensor(tensor)) = (&param.kind, argument) else {
+            continue;
+        };
         let layout = tensor.layout;
         rank(kernel, param, layout)?;
         for (axis, expr) in shape.iter().enumerate() {
             if evaluate(expr, &bound.dims) != Some(layout.extent(axis) as i64) {
-                return Err(Error::argument(kernel.name, param.name, expected(kernel, shape, bound), layout.to_string()));
+                return Err(Error::argument(
+                    kernel.name,
+                    param.name,
+                    expected(kernel, shape, bound),
+                    layout.to_string(),
+                ));
             }
         }
         if !strided && !layout.is_contiguous() {
@@ -62,35 +69,16 @@ fn expected(kernel: &Kernel, shape: &[Expr], bound: &Bound) -> String {
         None => "?".into(),
     });
     let values: Vec<_> = values.collect();
-    let named = |dim: &&Dim| shape.iter().any(|expr| expr.iter().any(|op| matches!(op, Op::Dim(i) if kernel.dims[*i].name == dim.name)));
-    let sources = kernel.dims.iter().filter(named).map(|dim| format!("{} from `{}`", dim.name, kernel.params[dim.param].name));
+    let named = |dim: &&Dim| {
+        shape.iter().any(|expr| expr.iter().any(|op| matches!(op, Op::Dim(i) if kernel.dims[*i].name == dim.name)))
+    };
+    let sources =
+        kernel.dims.iter().filter(named).map(|dim| format!("{} from `{}`", dim.name, kernel.params[dim.param].name));
     let sources: Vec<_> = sources.collect();
     format!("{} = [{}] ({})", describe(kernel, shape), values.join(", "), sources.join(", "))
 }
 
 fn describe(kernel: &Kernel, shape: &[Expr]) -> String {
-    let extents: Vec<_> = shape.iter().map(|expr| display(kernel, expr)).collect();
+    let extents: Vec<_> = shape.iter().map(|expr| kernel.display(expr)).collect();
     format!("[{}]", extents.join(", "))
-}
-
-/// An expression as the registry writes it.
-pub(crate) fn display(kernel: &Kernel, expr: Expr) -> String {
-    let mut stack: Vec<String> = Vec::new();
-    for op in expr {
-        let text = match *op {
-            Op::Int(value) => value.to_string(),
-            Op::Dim(index) => kernel.dims[index].name.to_string(),
-            binary => {
-                let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
-                match binary {
-                    Op::Add => format!("{left} + {right}"),
-                    Op::Sub => format!("{left} - {right}"),
-                    Op::Mul => format!("({left}) * ({right})"),
-                    _ => format!("cdiv({left}, {right})"),
-                }
-            }
-        };
-        stack.push(text);
-    }
-    stack.pop().unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Logit;
 use crate::CpuArm;
-use crate::kernels::{ArgmaxCpu, ArgmaxL, RandomSampleCpu, RandomSampleInvQ};
+use crate::kernels::{ArgmaxCpu, ArgmaxI, ArgmaxL, RandomSampleCpu, RandomSampleInvQ};
 
 /// Noise of an exponential race.
 pub trait Noise: Copy + PartialOrd + Send + Sync {
@@ -54,12 +54,12 @@ pub(super) fn race_probs<Q: Noise>(probs: &[f32], inv_q: &[Q]) -> i32 {
 }
 
 /// The lowest token of the largest logit; -1 where there is a NaN, or nothing above -inf.
-fn argmax<L: Logit>(logits: &[L]) -> i64 {
+fn argmax<L: Logit>(logits: &[L]) -> i32 {
     let (mut best, mut winner) = (f32::NEG_INFINITY, -1);
     for (token, logit) in logits.iter().enumerate() {
         let x = logit.to_f32();
         if x > best {
-            (best, winner) = (x, token as i64);
+            (best, winner) = (x, token as i32);
         } else if x.is_nan() {
             return -1;
         }
@@ -77,12 +77,12 @@ impl<Q: RandomSampleInvQ + Noise> CpuArm for RandomSampleCpu<'_, Q> {
     }
 }
 
-impl<L: ArgmaxL + Logit> CpuArm for ArgmaxCpu<'_, L> {
+impl<L: ArgmaxL + Logit, I: ArgmaxI + From<i32>> CpuArm for ArgmaxCpu<'_, L, I> {
     fn run(self) {
         let Self { output_token_ids, logits, vocab_size } = self;
         let vocab_size = vocab_size as usize;
         output_token_ids.par_iter_mut().enumerate().for_each(|(row, output)| {
-            *output = argmax(&logits.row(row)[..vocab_size]);
+            *output = argmax(&logits.row(row)[..vocab_size]).into();
         });
     }
 }

@@ -3,5 +3,5 @@ use tidelock::{AsViewMut, Device};
 
 fn main() {
     let mut tokens = [0i64; 1];
-    let _ = Argmax::<f32> { output_token_ids: tokens.view_mut() }.launch(&Device::Cpu);
+    let _ = Argmax::<f32, i64> { output_token_ids: tokens.view_mut() }.launch(&Device::Cpu);
 }

@@ -1,8 +1,7 @@
 //! Words for what the run-time table says of a kernel.
 
 use tidelock::kernel::{
-    Access, Constant, ConstantValue, Domain, ElementType, Expr, Kernel, Literal, Op, Param, Place, Presence,
-    ScalarSource,
+    Access, Constant, ConstantValue, Domain, ElementType, Expr, Kernel, Literal, Param, Place, Presence, ScalarSource,
 };
 
 /// `signatures/rejection.yaml:12`
@@ -15,31 +14,9 @@ pub fn first_sentence(doc: &str) -> &str {
     doc.find(". ").map_or(doc.trim_end().trim_end_matches('.'), |end| &doc[..end])
 }
 
-/// An expression as the registry writes it.
-pub fn expression(kernel: &Kernel, expr: Expr) -> String {
-    let mut stack: Vec<String> = Vec::new();
-    for op in expr {
-        let text = match *op {
-            Op::Int(value) => value.to_string(),
-            Op::Dim(index) => dim(kernel, index).into(),
-            binary => {
-                let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
-                match binary {
-                    Op::Add => format!("{left} + {right}"),
-                    Op::Sub => format!("{left} - {right}"),
-                    Op::Mul => format!("({left}) * ({right})"),
-                    _ => format!("cdiv({left}, {right})"),
-                }
-            }
-        };
-        stack.push(text);
-    }
-    stack.pop().unwrap_or_default()
-}
-
 /// The extents of a shape or a grid.
 pub fn extents(kernel: &Kernel, exprs: &[Expr]) -> Vec<String> {
-    exprs.iter().map(|expr| expression(kernel, expr)).collect()
+    exprs.iter().map(|expr| kernel.display(expr)).collect()
 }
 
 /// The types that an argument can have, with `|` between them.
@@ -88,7 +65,7 @@ pub fn source(kernel: &Kernel, source: ScalarSource) -> String {
 pub fn domain(kernel: &Kernel, domain: Domain) -> Option<String> {
     Some(match domain {
         Domain::Any => return None,
-        Domain::Range(low, high) => format!("{}..{}", expression(kernel, low), expression(kernel, high)),
+        Domain::Range(low, high) => format!("{}..{}", kernel.display(low), kernel.display(high)),
         Domain::TokenIds => "token ids, or -1".into(),
         Domain::InclusiveCumsum(total) => format!("non-decreasing, 0 to {}", dim(kernel, total)),
         Domain::Probabilities => "rows of probabilities".into(),

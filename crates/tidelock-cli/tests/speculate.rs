@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::tidelock;
+use common::{root, tidelock, tidelock_with};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 /// The tokens of each request, one line a request, and the acceptance rate.
@@ -31,9 +33,7 @@ fn tokens_are_a_function_of_the_seed() {
 }
 
 #[test]
-fn a_request_owns_its_noise() {
-    // Request 1 of seed 0 has the seed that request 0 of seed 1 has; its drafts are others, so only the noise is shared.
-    // What can be seen of it here: a request's tokens do not depend on how often or beside what it is run.
+fn tokens_are_accepted_drafts_and_one_more() {
     let report = tidelock("speculate --device cpu --format json --seed 3").json();
     for request in report["requests"].as_array().unwrap() {
         let (drafted, tokens) = (request["drafted"].as_array().unwrap(), request["tokens"].as_array().unwrap());
@@ -42,6 +42,33 @@ fn a_request_owns_its_noise() {
         assert_eq!(tokens[..accepted], drafted[..accepted]);
         assert_eq!(request["bonus"].is_null(), accepted < drafted.len());
         assert_eq!(request["recovered"].is_null(), accepted == drafted.len());
+    }
+}
+
+/// Request 5 of the batch of seed 0 has seed 5: alone in a batch of that seed, it gets the same tokens.
+#[test]
+fn a_request_owns_its_noise() {
+    let bytes = std::fs::read(root().join("examples/data/speculation.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("alone.safetensors");
+    for request in [0, 5, 15] {
+        let alone = |name: &'static str, rows: usize| {
+            let tensor = file.tensor(name).unwrap();
+            let bytes = tensor.data().len() / tensor.shape()[0] * rows;
+            let shape = [&[rows], &tensor.shape()[1..]].concat();
+            (name, TensorView::new(tensor.dtype(), shape, &tensor.data()[bytes * request..][..bytes]).unwrap())
+        };
+        let ends = ("cu_num_draft_tokens", TensorView::new(Dtype::I32, vec![1], &[4, 0, 0, 0]).unwrap());
+        let tokens = [alone("target_logits", 4), alone("draft_logits", 4), alone("draft_token_ids", 4)];
+        let tensors = tokens.into_iter().chain([alone("bonus_logits", 1), ends]);
+        std::fs::write(&path, safetensors::serialize(tensors, None).unwrap()).unwrap();
+        for how in ["", "--use-fp64-gumbel", "--no-draft-probs"] {
+            let options = format!("speculate --device cpu --format json --temperature 0.8 {how} --seed");
+            let batch = tidelock(&format!("{options} 0")).json();
+            let alone = tidelock_with(&format!("{options} {request}"), &[&path]).json();
+            assert_eq!(alone["requests"][0]["tokens"], batch["requests"][request]["tokens"], "{request} {how}");
+        }
     }
 }
 

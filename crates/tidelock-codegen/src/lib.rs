@@ -9,12 +9,7 @@
 //! All of it works on texts; [`project`] reads the files and [`toolchain`] writes under `ptx/`. Mistakes are collected as
 //! [`diagnostic`]s with spans, never thrown at the first one; nothing is generated while there is one.
 //!
-//! A crate with a registry of its own has a build script of three lines:
-//! ```no_run
-//! fn main() {
-//!     tidelock_codegen::build();
-//! }
-//! ```
+//! A crate with a registry of its own calls [`build`] in its build script and nothing else.
 
 pub mod abi;
 pub mod arms;

@@ -1,6 +1,5 @@
 //! Brings together what belongs to a kernel and was found in different files: lines, facts, PTX.
 
-
 use crate::check::Artifacts;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Compiled, Linked};
@@ -14,7 +13,11 @@ use crate::{arms, ptx};
 ///
 /// # Errors
 /// What is missing. After a check without findings nothing is.
-pub fn link<'a>(registry: &'a Registry, artifacts: &Artifacts, texts: &Sources) -> Result<Vec<Linked<'a>>, Diagnostics> {
+pub fn link<'a>(
+    registry: &'a Registry,
+    artifacts: &Artifacts,
+    texts: &Sources,
+) -> Result<Vec<Linked<'a>>, Diagnostics> {
     let mut linked = Vec::new();
     let mut errors = Diagnostics::default();
     for family in &registry.families {

@@ -281,7 +281,8 @@ pub enum Expr {
 impl Param {
     /// Whether the CPU arm takes it: all but strides, which its matrices carry, and what only the kernel uses.
     pub fn reaches_cpu(&self) -> bool {
-        let stride = matches!(&self.kind, ParamKind::Scalar(scalar) if matches!(scalar.source, ScalarSource::Stride(_)));
+        let stride =
+            matches!(&self.kind, ParamKind::Scalar(scalar) if matches!(scalar.source, ScalarSource::Stride(_)));
         !stride && !matches!(self.only, Some((Arm::Gpu, _)))
     }
 }

@@ -9,7 +9,9 @@ use crate::model::{Element, Kernel, ParamKind, TypeVariable};
 pub fn camel(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.chars();
-        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters.flat_map(char::to_lowercase)).collect())
+        letters
+            .next()
+            .map_or(String::new(), |first| first.to_uppercase().chain(letters.flat_map(char::to_lowercase)).collect())
     };
     name.split('_').map(word).collect()
 }

@@ -40,7 +40,9 @@ impl Project {
         let entries: io::Result<Vec<_>> = fs::read_dir(&signatures).map_err(fail(&signatures))?.collect();
         let mut paths: Vec<PathBuf> = entries.map_err(fail(&signatures))?.iter().map(fs::DirEntry::path).collect();
         paths.sort();
-        for path in paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")) {
+        for path in
+            paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"))
+        {
             let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
             project.insert(format!("{SIGNATURES}/{name}"), fs::read(path).map_err(fail(path))?);
         }

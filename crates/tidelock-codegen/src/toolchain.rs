@@ -140,7 +140,8 @@ fn changes(
 
 /// Runs the compiler: `request` goes to its standard input, its report to `progress`, its answer is returned.
 fn run(python: &Path, request: &str, progress: &mut dyn FnMut(&str)) -> Result<Vec<u8>, Error> {
-    let fail = |error: std::io::Error| Error::Other(format!("{}: {error}", python.display()));
+    let from = if env::var_os(PYTHON).is_some() { format!(", which {PYTHON} names") } else { String::new() };
+    let fail = |error: std::io::Error| Error::Other(format!("the Python {}{from}: {error}", python.display()));
     let mut command = Command::new(python);
     command.args(["-c", COMPILER]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(fail)?;

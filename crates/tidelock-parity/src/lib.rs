@@ -12,9 +12,10 @@
 //! ```
 //! use tidelock::Device;
 //!
-//! let kernel = tidelock::REGISTRY.iter().find(|kernel| kernel.name == "argmax").unwrap();
-//! let case = tidelock_parity::Case::parse(kernel, "bf16/num_rows=3,vocab_size=1000/padded/hostile")?;
-//! assert!(tidelock_parity::compare(&case, &Device::Cpu, &Device::Cpu)?.is_none());
+//! for kernel in tidelock::REGISTRY {
+//!     let smallest = &tidelock_parity::standard(kernel)[0];
+//!     assert!(tidelock_parity::compare(smallest, &Device::Cpu, &Device::Cpu)?.is_none());
+//! }
 //! # Ok::<(), tidelock_parity::Error>(())
 //! ```
 
@@ -32,6 +33,8 @@ mod sizes;
 mod standard;
 mod survey;
 mod sweep;
+#[cfg(test)]
+mod testing;
 mod values;
 mod verify;
 

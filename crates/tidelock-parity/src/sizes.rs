@@ -61,7 +61,7 @@ pub(crate) fn dims(kernel: &Kernel, length: i64, rows: i64, random: &mut Random)
         };
         first &= columns.contains(&index) || total;
     }
-    for (total, entries) in counts(kernel) {
+    for (total, entries) in counts(kernel).filter(|(total, _)| !columns.contains(total)) {
         let most = dims[entries].saturating_mul(longest_request(kernel, &dims)).clamp(0, rows);
         let least = i64::from(!random.one_in(16)).min(most);
         dims[total] = random.between(least, most).max(random.between(least, most));

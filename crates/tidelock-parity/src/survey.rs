@@ -78,3 +78,31 @@ fn run(case: &Case, device: &Device) -> Result<String> {
         None => Ok(digest(case, &first)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::compare;
+    use crate::testing::{COUNTS, DRAWS};
+
+    #[test]
+    fn a_sound_arm_is_surveyed() {
+        let survey = survey(&[&DRAWS], &Device::Cpu, &|_| {}).unwrap();
+        assert_eq!(survey.cases.len(), standard(&DRAWS).len());
+    }
+
+    #[test]
+    fn an_arm_that_is_not_a_function_is_caught() {
+        let error = survey(&[&COUNTS], &Device::Cpu, &|_| {}).unwrap_err().to_string();
+        assert!(error.starts_with("two runs differ: kernel `counts`, case all/n=1/"), "{error}");
+        assert!(error.contains("`output[0]`: first on cpu "), "{error}");
+    }
+
+    #[test]
+    fn a_difference_says_where() {
+        let case = Case::parse(&COUNTS, "all/n=5/misaligned/declared").unwrap();
+        let difference = compare(&case, &Device::Cpu, &Device::Cpu).unwrap().unwrap();
+        assert_eq!((difference.param, difference.index), (0, 5));
+        assert!(difference.to_string().contains("`output[4]`"), "{difference}");
+    }
+}

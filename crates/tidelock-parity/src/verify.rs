@@ -98,37 +98,34 @@ mod tests {
     use super::*;
     use crate::record::{FORMAT, KernelRecord, Meta, VariantRecord};
     use crate::survey::Surveyed;
+    use crate::testing::DRAWS;
 
-    /// A survey and a record of it, of one case of a variant that is compiled.
-    fn one() -> Option<(Record, Survey)> {
-        let kernel = tidelock::REGISTRY.iter().find(|kernel| kernel.name == "argmax")?;
-        let case = Case::parse(kernel, "f32/num_rows=2,vocab_size=5/packed/declared").ok()?;
-        let (variant, id) = (case.variant()?, case.id());
+    /// A survey and a record of it, of one case.
+    fn one() -> (Record, Survey) {
+        let case = Case::parse(&DRAWS, "f32/rows=2,length=5/packed/declared").unwrap();
+        let (variant, id) = (case.variant().unwrap(), case.id());
         let survey = Survey { cases: vec![Surveyed { case, digest: "11".into() }] };
         let variant_record =
             VariantRecord { ptx_sha256: variant.sha256.into(), cases: BTreeMap::from([(id, "11".into())]) };
         let kernel_record =
             KernelRecord { sweep: None, variants: BTreeMap::from([(variant.name.into(), variant_record)]) };
         let nowhere = Meta { card: "".into(), driver: "".into(), date: "".into(), command: "".into() };
-        let kernels = BTreeMap::from([(kernel.name.into(), kernel_record)]);
-        Some((Record { format: FORMAT, family: kernel.family.into(), made: nowhere, kernels }, survey))
+        let kernels = BTreeMap::from([(DRAWS.name.into(), kernel_record)]);
+        (Record { format: FORMAT, family: DRAWS.family.into(), made: nowhere, kernels }, survey)
     }
 
-    fn verdict(change: impl Fn(&mut VariantRecord)) -> Option<Verdict> {
-        let (mut record, survey) = one()?;
+    fn verdict(change: impl Fn(&mut VariantRecord)) -> Verdict {
+        let (mut record, survey) = one();
         record.kernels.values_mut().flat_map(|kernel| kernel.variants.values_mut()).for_each(change);
-        Some(verify_survey(&record, &survey)[0].verdict.clone())
+        verify_survey(&record, &survey)[0].verdict.clone()
     }
 
-    /// Without compiled variants there is nothing to compare.
     #[test]
     fn each_verdict() {
-        let differs = Verdict::Differs { recorded: "22".into(), got: "11".into() };
-        let is =
-            |verdict: Option<Verdict>, expected: Verdict| assert!(verdict.is_none_or(|verdict| verdict == expected));
-        is(verdict(|_| {}), Verdict::Agrees);
-        is(verdict(|variant| variant.cases.values_mut().for_each(|digest| *digest = "22".into())), differs);
-        is(verdict(|variant| variant.cases.clear()), Verdict::Missing);
-        is(verdict(|variant| variant.ptx_sha256 = "other".into()), Verdict::Stale);
+        let wrong = |variant: &mut VariantRecord| variant.cases.values_mut().for_each(|digest| *digest = "22".into());
+        assert_eq!(verdict(|_| {}), Verdict::Agrees);
+        assert_eq!(verdict(wrong), Verdict::Differs { recorded: "22".into(), got: "11".into() });
+        assert_eq!(verdict(|variant| variant.cases.clear()), Verdict::Missing);
+        assert_eq!(verdict(|variant| variant.ptx_sha256 = "other".into()), Verdict::Stale);
     }
 }

@@ -75,6 +75,11 @@ impl Speculation {
     }
 
     /// The drafted tokens of each request.
+    pub fn drafted(&self) -> Vec<Vec<i32>> {
+        self.requests().into_iter().map(|tokens| self.draft_token_ids[tokens].to_vec()).collect()
+    }
+
+    /// Which of the drafted tokens each request has.
     pub fn requests(&self) -> Vec<Range<usize>> {
         let ends = self.cu_num_draft_tokens.iter().map(|&end| end as usize);
         ends.scan(0, |start, end| Some(std::mem::replace(start, end)..end)).collect()

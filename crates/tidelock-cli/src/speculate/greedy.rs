@@ -14,7 +14,7 @@ pub struct Greedy {
     target_logits: Logits,
     bonus_logits: Logits,
     target_argmax: Buffer<i64>,
-    bonus_argmax: Buffer<i64>,
+    bonus_token_ids: Buffer<i32>,
 }
 
 impl Greedy {
@@ -22,26 +22,18 @@ impl Greedy {
     pub fn new(batch: Batch, speculation: Speculation) -> Result<Greedy> {
         Ok(Greedy {
             target_argmax: Buffer::zeros(&batch.device, batch.num_tokens)?,
-            bonus_argmax: Buffer::zeros(&batch.device, batch.batch_size)?,
+            bonus_token_ids: Buffer::zeros(&batch.device, batch.batch_size)?,
             target_logits: speculation.target_logits,
             bonus_logits: speculation.bonus_logits,
             batch,
         })
-    }
-
-    /// The bonus tokens as the verifying kernel takes them. They are as many as there are requests, so the way over the
-    /// host costs little.
-    fn bonus_token_ids(&self) -> Result<Buffer<i32>> {
-        let narrow: Vec<i32> = self.bonus_argmax.to_vec()?.iter().map(|&token| token as i32).collect();
-        Buffer::from_slice(&self.batch.device, &narrow)
     }
 }
 
 impl Step for Greedy {
     fn run(&mut self) -> Result<()> {
         self.target_logits.argmax(&mut self.target_argmax, &self.batch.device)?;
-        self.bonus_logits.argmax(&mut self.bonus_argmax, &self.batch.device)?;
-        let bonus_token_ids = self.bonus_token_ids()?;
+        self.bonus_logits.argmax(&mut self.bonus_token_ids, &self.batch.device)?;
         if self.batch.synthetic_rates.is_some() {
             self.batch.draw_uniform_probs()?;
         }
@@ -51,7 +43,7 @@ impl Step for Greedy {
             cu_num_draft_tokens: batch.cu_num_draft_tokens.view(),
             draft_token_ids: batch.draft_token_ids.view(),
             target_argmax: self.target_argmax.view(),
-            bonus_token_ids: bonus_token_ids.view(),
+            bonus_token_ids: self.bonus_token_ids.view(),
             is_greedy: None,
             uniform_probs: batch.synthetic_rates.as_ref().map(|_| batch.uniform_probs.view()),
             synthetic_conditional_rates: batch.synthetic_rates.as_ref().map(Buffer::view),

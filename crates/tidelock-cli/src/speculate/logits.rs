@@ -3,7 +3,7 @@
 use anyhow::bail;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
-use tidelock::kernels::{Argmax, Softmax};
+use tidelock::kernels::{Argmax, ArgmaxI, Softmax};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Result, bf16, f16};
 
 /// Rows of logits, one after the other.
@@ -67,7 +67,7 @@ impl Logits {
     }
 
     /// The most likely token of each row.
-    pub fn argmax(&self, output_token_ids: &mut Buffer<i64>, device: &Device) -> Result<()> {
+    pub fn argmax<I: ArgmaxI>(&self, output_token_ids: &mut Buffer<I>, device: &Device) -> Result<()> {
         let output_token_ids = output_token_ids.view_mut();
         each_type!(self, values => {
             Argmax { output_token_ids, logits: values.view().matrix(self.rows, self.vocab_size)? }.launch(device)

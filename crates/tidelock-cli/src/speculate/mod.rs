@@ -26,7 +26,7 @@ use batch::Batch;
 use file::Speculation;
 use greedy::Greedy;
 use random::Random;
-use report::{Report, Timing};
+use report::{Report, Request, Timing};
 use settings::{Options, Precision, Settings, Verification};
 use tokenizer::Tokenizer;
 
@@ -71,11 +71,11 @@ impl Arguments {
         let speculation = Speculation::read(&path, &device)?;
         let settings = Settings::new(&self.options, &speculation).with_context(|| path.display().to_string())?;
         let tokenizer = tokenizer(self.tokenizer, &path)?;
-        let (drafts, requests) = (speculation.draft_token_ids.clone(), speculation.requests());
+        let drafted = speculation.drafted();
         let mut step = step(&device, speculation, &settings)?;
         let timing = measure(&mut *step, &device, self.repeat)?;
-        let report =
-            Report::new(&path, &device, &settings, timing, &drafts, &requests, &step.output()?, tokenizer.as_ref())?;
+        let requests = Request::all(&drafted, &step.output()?, tokenizer.as_ref())?;
+        let report = Report::new(&path, &device, &settings, requests, timing);
         match self.format {
             Format::Json => output::json(out, &report)?,
             Format::Table => table::print(out, &report)?,

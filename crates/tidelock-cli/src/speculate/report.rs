@@ -1,6 +1,5 @@
 //! What came of a step, as it is printed in JSON: every key in this order.
 
-use std::ops::Range;
 use std::path::Path;
 
 use anyhow::bail;
@@ -76,29 +75,16 @@ pub struct Timing {
 }
 
 impl Report {
-    /// Reads `output`, of which each request has a row.
-    #[allow(clippy::too_many_arguments)]
-    pub fn new(
-        path: &Path,
-        device: &Device,
-        settings: &Settings,
-        time: Timing,
-        drafts: &[i32],
-        requests: &[Range<usize>],
-        output: &[i32],
-        tokenizer: Option<&Tokenizer>,
-    ) -> anyhow::Result<Report> {
-        let rows = output.chunks(output.len() / requests.len().max(1)).zip(requests).enumerate();
-        let requests: Vec<_> = rows
-            .map(|(request, (row, tokens))| Request::new(request, &drafts[tokens.clone()], row, tokenizer))
-            .collect::<anyhow::Result<_>>()?;
+    /// The outcome of a step that was run with `settings` on the logits of the file at `path`.
+    pub fn new(path: &Path, device: &Device, settings: &Settings, requests: Vec<Request>, time: Timing) -> Report {
+        let drafted = requests.iter().map(|request| request.drafted.len()).sum();
         let accepted = requests.iter().map(|request| request.accepted).sum();
         let tokens: usize = requests.iter().map(|request| request.tokens.len()).sum();
         let (verification, noise) = match settings.verification {
             Verification::Greedy => ("greedy", None),
             Verification::Random { noise } => ("random", Some(noise)),
         };
-        Ok(Report {
+        Report {
             file: path.display().to_string(),
             device: device.to_string(),
             verification,
@@ -107,17 +93,23 @@ impl Report {
             temperature: settings.temperature,
             draft_temperature: settings.draft_temperature,
             synthetic_rates: settings.synthetic_rates.clone(),
-            drafted: drafts.len(),
+            drafted,
             accepted,
-            acceptance_rate: (!drafts.is_empty()).then(|| accepted as f64 / drafts.len() as f64),
+            acceptance_rate: (drafted > 0).then(|| accepted as f64 / drafted as f64),
             mean_tokens: tokens as f64 / requests.len() as f64,
             requests,
             time,
-        })
+        }
     }
 }
 
 impl Request {
+    /// The requests of a batch: `drafted` are the tokens of each, and `output` has a row for each.
+    pub fn all(drafted: &[Vec<i32>], output: &[i32], tokenizer: Option<&Tokenizer>) -> anyhow::Result<Vec<Request>> {
+        let rows = output.chunks((output.len() / drafted.len().max(1)).max(1)).zip(drafted).enumerate();
+        rows.map(|(request, (row, drafted))| Request::new(request, drafted, row, tokenizer)).collect()
+    }
+
     /// A row holds the accepted drafts and one more token, so its length says how many were accepted.
     fn new(request: usize, drafted: &[i32], row: &[i32], tokenizer: Option<&Tokenizer>) -> anyhow::Result<Request> {
         let tokens: Vec<i32> = row.iter().copied().take_while(|&token| token >= 0).collect();

@@ -33,11 +33,11 @@ impl Diagnostics {
 
     fn count(&self) -> String {
         match self.0.len() {
-            1 => "1 error in the registry".to_string(),
+            1 => "1 error found".to_string(),
             count if count > MAX_RENDERED => {
-                format!("{count} errors in the registry, of which {MAX_RENDERED} are shown")
+                format!("{count} errors found, of which {MAX_RENDERED} are shown")
             }
-            count => format!("{count} errors in the registry"),
+            count => format!("{count} errors found"),
         }
     }
 

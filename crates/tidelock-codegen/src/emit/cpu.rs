@@ -13,11 +13,12 @@ pub fn emit(linked: &Linked<'_>) -> TokenStream {
     let kernel = linked.kernel;
     let (name, generics) = (names::cpu_arguments(kernel), types::generics(kernel));
     let declared = generics.declared;
-    let fields = kernel.params.iter().zip(&linked.param_lines).filter(|(param, _)| param.reaches_cpu()).map(|(param, line)| {
-        let (field, ty) = (names::field(&param.name.value), field_type(kernel, param));
-        let doc = format!("{} `{}:{line}`", param.doc, linked.signature.0);
-        quote!(#[doc = #doc] pub #field: #ty)
-    });
+    let fields =
+        kernel.params.iter().zip(&linked.param_lines).filter(|(param, _)| param.reaches_cpu()).map(|(param, line)| {
+            let (field, ty) = (names::field(&param.name.value), field_type(kernel, param));
+            let doc = format!("{} `{}:{line}`", param.doc, linked.signature.0);
+            quote!(#[doc = #doc] pub #field: #ty)
+        });
     let constants = kernel.constants.iter().filter(|constant| constant.cpu_value().is_some()).map(|constant| {
         let (field, ty, doc) = (names::field(&constant.name.value), types::rust(constant.dtype), &constant.doc);
         quote!(#[doc = #doc] pub #field: #ty)

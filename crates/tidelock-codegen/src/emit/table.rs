@@ -5,7 +5,8 @@ use quote::{format_ident, quote};
 
 use super::{Compiled, Linked, types};
 use crate::model::{
-    Access, Arm, Constant, ConstantValue, Domain, Element, Expr, Kernel, Literal, Param, ParamKind, Presence, ScalarSource,
+    Access, Arm, Constant, ConstantValue, Domain, Element, Expr, Kernel, Literal, Param, ParamKind, Presence,
+    ScalarSource,
 };
 use crate::names;
 

@@ -63,7 +63,8 @@ pub fn bounds(kernel: &Kernel) -> TokenStream {
         let bound = names::type_bound(kernel, variable);
         let choices: Vec<_> = variable.choices.iter().map(|&choice| rust(choice)).collect();
         let list: Vec<_> = variable.choices.iter().map(|choice| format!("`{}`", choice.name())).collect();
-        let doc = format!("Element types of `{}` in `{}`: {}.", variable.name.value, kernel.name.value, list.join(", "));
+        let doc =
+            format!("Element types of `{}` in `{}`: {}.", variable.name.value, kernel.name.value, list.join(", "));
         quote! {
             #[doc = #doc]
             pub trait #bound: ::tidelock::Element {}

@@ -11,11 +11,12 @@ pub fn emit(linked: &Linked<'_>) -> TokenStream {
     let kernel = linked.kernel;
     let (name, bounds, generics) = (names::arguments(kernel), types::bounds(kernel), types::generics(kernel));
     let (declared, named) = (generics.declared, generics.named);
-    let fields = kernel.params.iter().zip(&linked.param_lines).filter(|(param, _)| is_field(param)).map(|(param, line)| {
-        let (field, ty) = (names::field(&param.name.value), field_type(kernel, param));
-        let doc = document(param, linked.signature.0, *line);
-        quote!(#[doc = #doc] pub #field: #ty)
-    });
+    let fields =
+        kernel.params.iter().zip(&linked.param_lines).filter(|(param, _)| is_field(param)).map(|(param, line)| {
+            let (field, ty) = (names::field(&param.name.value), field_type(kernel, param));
+            let doc = document(param, linked.signature.0, *line);
+            quote!(#[doc = #doc] pub #field: #ty)
+        });
     let doc = format!("{}\n\nDeclared in `{}:{}`.", kernel.doc, linked.signature.0, linked.signature.1);
     let calls = if has_defaults(kernel) { with_defaults(kernel) } else { launch(kernel) };
     quote! {
@@ -188,7 +189,13 @@ fn document(param: &Param, file: &str, line: usize) -> String {
             Access::Write => ", written whole",
             Access::Update => ", updated",
         };
-        text += if shape.len() < 2 { "" } else if stride_param.is_some() { ", any row stride" } else { ", contiguous" };
+        text += if shape.len() < 2 {
+            ""
+        } else if stride_param.is_some() {
+            ", any row stride"
+        } else {
+            ", contiguous"
+        };
         text += &match presence {
             Presence::Required => String::new(),
             Presence::Optional => ", optional".into(),
