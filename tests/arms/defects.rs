@@ -1,8 +1,6 @@
 //! What vLLM 0.33's CPU fallbacks get wrong today, each as the smallest input and the right answer, on both arms.
 
-mod support;
-
-use support::{on, on_each_arm, read};
+use crate::support::{on, on_each_arm, read};
 use tidelock::kernels::{Expand, RejectionGreedySample, RejectionRandomSample, SampleRecoveredTokens};
 use tidelock::{AsView, AsViewMut, Device, Element};
 

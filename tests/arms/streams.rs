@@ -1,8 +1,6 @@
 //! Work on several streams of a GPU comes in the order of its reads and writes, without a synchronisation by the caller.
 
-mod support;
-
-use support::{on, read};
+use crate::support::{on, read};
 use tidelock::kernels::{Argmax, Expand};
 use tidelock::{AsView, AsViewMut, Buffer, Device};
 
