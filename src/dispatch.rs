@@ -30,10 +30,33 @@ impl Kernel {
         let bound = check::arguments(self, args)?;
         let grid = grid(self, &bound)?;
         match device {
-            Device::Cpu => cpu(self, args, &bound),
-            Device::Cuda(cuda) => gpu(self, args, &bound, grid, cuda),
+            Device::Cpu => {
+                refused(self, args, Arm::Cpu)?;
+                cpu(self, args, &bound)
+            }
+            Device::Cuda(cuda) => {
+                refused(self, args, Arm::Gpu)?;
+                gpu(self, args, &bound, grid, cuda)
+            }
         }
     }
+}
+
+/// Nothing is given that the registry says `arm` cannot honour.
+fn refused(kernel: &'static Kernel, args: &[Argument<'_>], arm: Arm) -> Result<()> {
+    for (param, argument) in kernel.params.iter().zip(args) {
+        match param.refused {
+            Some((refusing, reason)) if refusing == arm && argument.is_given() => {
+                let expected = format!(
+                    "none, since the {} arm refuses it ({reason})",
+                    if arm == Arm::Gpu { "GPU" } else { "CPU" }
+                );
+                return Err(Error::argument(kernel.name, param.name, expected, "a view"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn cpu(kernel: &'static Kernel, args: &mut [Argument<'_>], bound: &Bound) -> Result<()> {

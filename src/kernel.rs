@@ -94,6 +94,8 @@ pub struct Param {
     pub domain: Domain,
     /// The only arm that uses it, where it is not both.
     pub only: Option<Arm>,
+    /// The arm that refuses calls which give it, and why.
+    pub refused: Option<(Arm, &'static str)>,
     /// The aligned variants promise that it is divisible by 16, a tensor's address in bytes.
     pub divisible_by_16: bool,
 }
@@ -315,7 +317,10 @@ impl Kernel {
             index = index * variable.choices.len() + variable.choices.iter().position(|choice| choice == dtype)?;
         }
         for (position, param) in self.params.iter().enumerate() {
-            if let ParamKind::Tensor { presence: Presence::Optional, .. } = param.kind {
+            let refused = matches!(param.refused, Some((Arm::Gpu, _)));
+            if let ParamKind::Tensor { presence: Presence::Optional, .. } = param.kind
+                && !refused
+            {
                 index = index * 2 + usize::from(given(position));
             }
         }

@@ -240,3 +240,51 @@ fn recovered_tokens_need_one_noise_row_a_request() {
     );
     assert_eq!(output, [7; 2]);
 }
+
+#[test]
+fn what_an_arm_refuses_is_an_error_with_its_reason() {
+    use tidelock::DType;
+    use tidelock::kernel::{Access, Arm, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence};
+
+    const fn tensor(name: &'static str, presence: Presence, refused: Option<(Arm, &'static str)>) -> Param {
+        let kind = ParamKind::Tensor {
+            element: ElementType::Fixed(DType::F32),
+            shape: &[&[Op::Dim(0)]],
+            access: Access::Read,
+            presence,
+            strided: false,
+        };
+        Param { name, doc: "", line: 1, kind, domain: Domain::Any, only: None, refused, divisible_by_16: false }
+    }
+    static KERNEL: Kernel = Kernel {
+        name: "scale",
+        family: "scale",
+        doc: "",
+        signature: Place { file: "signatures/scale.yaml", line: 1 },
+        gpu: Place { file: "kernels/scale.py", line: 1 },
+        gpu_function: "scale_kernel",
+        cpu: Place { file: "src/cpu/scale.rs", line: 1 },
+        grid: &[&[Op::Int(1)]],
+        types: &[],
+        dims: &[Dim { name: "n", param: 0, axis: 0, offset: 0 }],
+        params: &[
+            tensor("values", Presence::Required, None),
+            tensor("lora", Presence::Optional, Some((Arm::Cpu, "the fallback has no LoRA"))),
+            tensor("mask", Presence::Optional, Some((Arm::Gpu, "the kernel has no mask"))),
+        ],
+        constants: &[],
+        variants: &[],
+        run_cpu: |_, _| Ok(()),
+    };
+    let values = [1f32; 3];
+    let mut refused = [values.view().into(), values.view().into(), Argument::Absent];
+    assert_eq!(
+        message(KERNEL.launch(&mut refused, &Device::Cpu)),
+        "kernel `scale`, parameter `lora`: expected none, since the CPU arm refuses it (the fallback has no LoRA), got a view"
+    );
+    let mut taken = [values.view().into(), Argument::Absent, values.view().into()];
+    KERNEL.launch(&mut taken, &Device::Cpu).expect("the CPU arm takes what the GPU arm refuses");
+    // The GPU arm has variants for `lora` alone: `mask` is no digit of their number.
+    assert_eq!(KERNEL.variant_index(&[], |index| index == 1, false), Some(1));
+    assert_eq!(KERNEL.variant_index(&[], |index| index == 2, false), Some(0));
+}

@@ -1,7 +1,8 @@
 //! Words for what the run-time table says of a kernel.
 
 use tidelock::kernel::{
-    Access, Constant, ConstantValue, Domain, ElementType, Expr, Kernel, Literal, Param, Place, Presence, ScalarSource,
+    Access, Arm, Constant, ConstantValue, Domain, ElementType, Expr, Kernel, Literal, Param, Place, Presence,
+    ScalarSource,
 };
 
 /// `signatures/rejection.yaml:12`
@@ -45,6 +46,16 @@ pub fn presence(kernel: &Kernel, presence: Presence) -> Option<String> {
         Presence::Required => None,
         Presence::Optional => Some("optional".into()),
         Presence::With(index) => Some(format!("with {}", param(kernel, index))),
+    }
+}
+
+/// What tells the two arms apart: the one that alone uses a parameter, or the one that refuses it.
+pub fn arms(param: &Param) -> Option<String> {
+    let name = |arm| if arm == Arm::Gpu { "GPU" } else { "CPU" };
+    match (param.only, param.refused) {
+        (Some(arm), _) => Some(format!("{} arm only", name(arm))),
+        (None, Some((arm, reason))) => Some(format!("refused by the {} arm: {reason}", name(arm))),
+        (None, None) => None,
     }
 }
 

@@ -107,6 +107,8 @@ pub struct Param {
     pub domain: Domain,
     /// Only this arm uses it, for the given reason.
     pub only: Option<(Arm, String)>,
+    /// This arm refuses calls that give it, for the given reason.
+    pub refused: Option<(Arm, String)>,
 }
 
 /// Who executes a kernel.
@@ -279,11 +281,12 @@ pub enum Expr {
 }
 
 impl Param {
-    /// Whether the CPU arm takes it: all but strides, which its matrices carry, and what only the kernel uses.
+    /// Whether the CPU arm takes it: all but strides, which its matrices carry, what only the kernel uses, and what the arm
+    /// refuses.
     pub fn reaches_cpu(&self) -> bool {
         let stride =
             matches!(&self.kind, ParamKind::Scalar(scalar) if matches!(scalar.source, ScalarSource::Stride(_)));
-        !stride && !matches!(self.only, Some((Arm::Gpu, _)))
+        !stride && !matches!(self.only, Some((Arm::Gpu, _))) && !matches!(self.refused, Some((Arm::Cpu, _)))
     }
 }
 

@@ -5,7 +5,7 @@
 //! absent, 1 given) in parameter order, then, where the kernel promises anything, 0 for generic and 1 for aligned. The
 //! runtime computes the same number at a launch, so no table is searched.
 
-use crate::model::{DType, Kernel, Param, ParamKind, Presence};
+use crate::model::{Arm, DType, Kernel, Param, ParamKind, Presence};
 
 /// One compiled form of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +20,25 @@ pub struct Variant {
     pub aligned: bool,
 }
 
-/// The optional tensors that stand for themselves, in parameter order: the digits of a variant's number.
+/// The optional tensors that stand for themselves, in parameter order: the digits of a variant's number. One that the GPU arm
+/// refuses is never given there.
 pub fn switches(kernel: &Kernel) -> impl Iterator<Item = &Param> {
+    optional(kernel).filter(|param| !refused(param))
+}
+
+fn optional(kernel: &Kernel) -> impl Iterator<Item = &Param> {
     kernel.params.iter().filter(|param| matches!(&param.kind, ParamKind::Tensor(t) if t.presence == Presence::Optional))
+}
+
+fn refused(param: &Param) -> bool {
+    matches!(param.refused, Some((Arm::Gpu, _)))
 }
 
 /// All variants of `kernel`, in order.
 pub fn variants(kernel: &Kernel) -> Vec<Variant> {
-    let mut all = vec![Variant { name: kernel.name.value.clone(), types: vec![], absent: vec![], aligned: false }];
+    let refused = optional(kernel).filter(|param| refused(param));
+    let absent = refused.flat_map(|param| absent_with(kernel, &param.name.value)).collect();
+    let mut all = vec![Variant { name: kernel.name.value.clone(), types: vec![], absent, aligned: false }];
     for variable in &kernel.types {
         all = extend(all, &variable.choices, |variant, &choice| {
             variant.types.push(choice);

@@ -226,3 +226,25 @@ proptest! {
         let _ = tidelock_codegen::expr::domain(&text);
     }
 }
+
+#[test]
+fn what_an_arm_refuses_is_not_compiled_or_not_handed_over() {
+    let text = "kernels:
+  scale:
+    doc: Scales values.
+    gpu: kernels/scale.py:scale_kernel
+    grid: [n]
+    params:
+      values: {tensor: f32, shape: [n], access: update, doc: Values.}
+      lora: {tensor: f32, shape: [n], optional: true, refused: {cpu: The fallback has no LoRA.}, doc: Scales.}
+      mask: {tensor: bool, shape: [n], optional: true, refused: {gpu: The kernel has no mask.}, doc: Which.}
+      mask_bias: {tensor: f32, shape: [n], optional: {with: mask}, doc: What the mask adds.}
+";
+    let registry = tidelock_codegen::lower::read(&[("signatures/scale.yaml".into(), text.into())]).expect("it is valid");
+    let kernel = &registry.families[0].kernels[0];
+    let variants = tidelock_codegen::variants::variants(kernel);
+    let names: Vec<_> = variants.iter().map(|variant| (variant.name.as_str(), variant.absent.join(" "))).collect();
+    assert_eq!(names, [("scale-no_lora", "mask mask_bias lora".into()), ("scale-lora", "mask mask_bias".into())]);
+    let arm: Vec<_> = tidelock_codegen::arms::expected(kernel).into_iter().map(|field| field.field).collect();
+    assert_eq!(arm, ["values", "mask", "mask_bias"]);
+}

@@ -3,7 +3,7 @@
 //! A case is its name. [`Case::id`] says all of it, the values are generated from it, and [`Case::parse`] makes the case
 //! again, so a difference that was found anywhere can be run anywhere else from one line of text.
 
-use tidelock::kernel::{ParamKind, Presence, ScalarSource};
+use tidelock::kernel::{Param, ParamKind, Presence, ScalarSource};
 use tidelock::{DType, Kernel};
 
 use crate::error::{Error, Result};
@@ -146,17 +146,20 @@ impl Case {
     }
 }
 
-/// The optional tensors that a caller chooses to give, in parameter order.
+/// The optional tensors that a caller chooses to give, in parameter order. What one arm refuses cannot be compared.
 pub(crate) fn optional(kernel: &'static Kernel) -> impl Iterator<Item = usize> {
-    let chosen = |kind: &ParamKind| matches!(kind, ParamKind::Tensor { presence: Presence::Optional, .. });
-    kernel.params.iter().enumerate().filter(move |(_, param)| chosen(&param.kind)).map(|(index, _)| index)
+    kernel.params.iter().enumerate().filter(|(_, param)| is_chosen(param)).map(|(index, _)| index)
+}
+
+fn is_chosen(param: &Param) -> bool {
+    matches!(param.kind, ParamKind::Tensor { presence: Presence::Optional, .. }) && param.refused.is_none()
 }
 
 /// Which parameters are given where `choose` answers for the optional ones.
 pub(crate) fn given(kernel: &Kernel, choose: impl Fn(usize) -> bool) -> Vec<bool> {
     let given = |index: usize| match kernel.params[index].kind {
-        ParamKind::Tensor { presence: Presence::Optional, .. } => choose(index),
-        ParamKind::Tensor { presence: Presence::With(other), .. } => choose(other),
+        ParamKind::Tensor { presence: Presence::Optional, .. } => is_chosen(&kernel.params[index]) && choose(index),
+        ParamKind::Tensor { presence: Presence::With(other), .. } => is_chosen(&kernel.params[other]) && choose(other),
         _ => true,
     };
     (0..kernel.params.len()).map(given).collect()

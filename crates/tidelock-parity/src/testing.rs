@@ -19,7 +19,7 @@ const fn tensor(
     domain: Domain,
 ) -> Param {
     let kind = ParamKind::Tensor { element, shape, access, presence: Presence::Required, strided: shape.len() == 2 };
-    Param { name, doc: "", line: 0, kind, domain, only: None, divisible_by_16: shape.len() == 2 }
+    Param { name, doc: "", line: 0, kind, domain, only: None, refused: None, divisible_by_16: shape.len() == 2 }
 }
 
 const fn variant(name: &'static str, aligned: bool) -> Variant {

@@ -64,6 +64,8 @@ pub struct ParamRow {
     pub strided: bool,
     /// What values it may hold; nothing where it may hold any.
     pub domain: Option<String>,
+    /// The only arm that uses it, or the arm that refuses it and why.
+    pub arms: Option<String>,
     /// Largest value a launch accepts.
     pub max: Option<i64>,
     /// Where a value comes from.
@@ -150,6 +152,7 @@ fn param(kernel: &Kernel, param: &Param) -> ParamRow {
         optional: None,
         strided: false,
         domain: describe::domain(kernel, param.domain),
+        arms: describe::arms(param),
         max: None,
         from: "the caller".into(),
         divisible_by_16: param.divisible_by_16,

@@ -45,7 +45,7 @@ fn param_row(param: &ParamRow) -> [String; 6] {
     let access: Vec<_> = param.access.into_iter().chain(param.optional.as_deref()).collect();
     let max = param.max.map(|max| format!("at most {max}"));
     let promise = param.divisible_by_16.then(|| "%16 where aligned".to_string());
-    let values: Vec<_> = param.domain.clone().into_iter().chain(max).chain(promise).collect();
+    let values: Vec<_> = param.domain.clone().into_iter().chain(param.arms.clone()).chain(max).chain(promise).collect();
     [param.name.into(), element, shape, access.join(", "), values.join("; "), param.line.to_string()]
 }
 

@@ -72,6 +72,11 @@ fn param(kernel: &Kernel, param: &Param, line: usize) -> TokenStream {
         Some((Arm::Gpu, _)) => quote!(Some(Arm::Gpu)),
         Some((Arm::Cpu, _)) => quote!(Some(Arm::Cpu)),
     };
+    let refused = match &param.refused {
+        None => quote!(None),
+        Some((Arm::Gpu, reason)) => quote!(Some((Arm::Gpu, #reason))),
+        Some((Arm::Cpu, reason)) => quote!(Some((Arm::Cpu, #reason))),
+    };
     quote! {
         Param {
             name: #name,
@@ -80,6 +85,7 @@ fn param(kernel: &Kernel, param: &Param, line: usize) -> TokenStream {
             kind: #kind,
             domain: #domain,
             only: #only,
+            refused: #refused,
             divisible_by_16: #divisible_by_16,
         }
     }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::{Linked, types};
-use crate::model::{Access, Domain, Kernel, Param, ParamKind, Presence, ScalarSource, Tensor};
+use crate::model::{Access, Arm, Domain, Kernel, Param, ParamKind, Presence, ScalarSource, Tensor};
 use crate::names;
 
 pub fn emit(linked: &Linked<'_>) -> TokenStream {
@@ -202,6 +202,9 @@ fn document(param: &Param, file: &str, line: usize) -> String {
             Presence::With(other) => format!(", given exactly when `{other}` is"),
         };
         text.push('.');
+    }
+    if let Some((arm, reason)) = &param.refused {
+        text += &format!(" The {} arm refuses it: {reason}", if *arm == Arm::Gpu { "GPU" } else { "CPU" });
     }
     if let Some(values) = domain(&param.domain) {
         text += &format!(" Values: {values}.");

@@ -46,6 +46,7 @@ pub(super) struct ParamDraft {
     pub(super) kind: KindDraft,
     pub(super) domain: Option<Placed<Domain>>,
     pub(super) only: Option<(Arm, String)>,
+    pub(super) refused: Option<(Arm, String)>,
 }
 
 pub(super) enum KindDraft {

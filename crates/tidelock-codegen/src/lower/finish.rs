@@ -70,6 +70,7 @@ fn param(draft: ParamDraft, strides: &[(String, String)]) -> Option<Param> {
         kind,
         domain: draft.domain.map_or(Domain::Any, |placed| placed.value.value),
         only: draft.only,
+        refused: draft.refused,
     })
 }
 

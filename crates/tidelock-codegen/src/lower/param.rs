@@ -9,8 +9,10 @@ use crate::expr;
 use crate::model::{Access, Arm, Domain, Presence, ScalarSource, Spanned};
 use crate::yaml::{Kind, Node};
 
-const KEYS: [&str; 12] =
-    ["tensor", "scalar", "shape", "access", "optional", "domain", "doc", "as", "from", "default", "max", "only"];
+const KEYS: [&str; 13] = [
+    "tensor", "scalar", "shape", "access", "optional", "domain", "doc", "as", "from", "default", "max", "only",
+    "refused",
+];
 
 pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<String>, node: &Node) -> ParamDraft {
     cx.snake_name(name, "parameter");
@@ -22,6 +24,7 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
         kind: KindDraft::Broken,
         domain: None,
         only: None,
+        refused: None,
     };
     let Some(fields) = cx.fields(node, &name.span, &KEYS) else { return param };
     param.doc = cx.required(&fields, "doc", "What it means.").and_then(|node| cx.prose(node, "doc"));
@@ -29,7 +32,13 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
         param.kernel_name = kernel_name(cx, node).unwrap_or(param.kernel_name);
     }
     param.domain = fields.get("domain").and_then(|node| domain(cx, node));
-    param.only = fields.get("only").and_then(|node| only(cx, node));
+    param.only = fields.get("only").and_then(|node| arm(cx, node, "only"));
+    param.refused = fields.get("refused").and_then(|node| arm(cx, node, "refused"));
+    let can_be_left_out = fields.get("optional").is_some_and(|node| matches!(node.kind, Kind::Bool(true)));
+    if !can_be_left_out {
+        let help = "add `optional: true`, or remove it; what every call gives cannot be refused";
+        cx.misplaced(&fields, &["refused"], "only a tensor with `optional: true` can be refused", help);
+    }
     param.kind = match (fields.get("tensor"), fields.get("scalar")) {
         (Some(node), None) => KindDraft::Tensor(tensor(cx, kernel, &name.value, &fields, node)),
         (None, Some(node)) => KindDraft::Scalar(scalar(cx, kernel, &fields, node)),
@@ -74,13 +83,13 @@ fn domain(cx: &mut Context, node: &Node) -> Option<Placed<Domain>> {
 }
 
 /// `{gpu: REASON}` or `{cpu: REASON}`.
-fn only(cx: &mut Context, node: &Node) -> Option<(Arm, String)> {
+fn arm(cx: &mut Context, node: &Node, key: &'static str) -> Option<(Arm, String)> {
     let Some((arm, reason)) = only_key(node, &["gpu", "cpu"]) else {
-        let place = format!("`only` of {}", cx.place());
+        let place = format!("`{key}` of {}", cx.place());
         cx.wrong_kind(node, &place, "`{gpu: REASON}` or `{cpu: REASON}`");
         return None;
     };
-    let reason = cx.prose(reason, "only")?;
+    let reason = cx.prose(reason, key)?;
     Some((if arm == "gpu" { Arm::Gpu } else { Arm::Cpu }, reason))
 }
 
