@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Argument { kernel: &'static str, param: &'static str, expected: String, got: String },
     /// A launch as a whole is impossible.
     Launch { kernel: &'static str, message: String },
+    /// A call of the sampling layer cannot be honoured.
+    Sampling { layer: &'static str, expected: String, got: String },
     /// A view cannot be made.
     View { expected: String, got: String },
     /// A device is not there.
@@ -37,6 +39,10 @@ impl Error {
 
     pub(crate) fn launch(kernel: &'static str, message: impl Into<String>) -> Error {
         Error(Box::new(Kind::Launch { kernel, message: message.into() }))
+    }
+
+    pub(crate) fn sampling(layer: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+        Error(Box::new(Kind::Sampling { layer, expected: expected.into(), got: got.into() }))
     }
 
     pub(crate) fn view(expected: impl Into<String>, got: impl Into<String>) -> Error {
@@ -63,7 +69,7 @@ impl Error {
 
     /// An argument did not fit the kernel's signature, or the views did not fit each other.
     pub fn is_argument(&self) -> bool {
-        matches!(*self.0, Kind::Argument { .. } | Kind::View { .. } | Kind::Launch { .. })
+        matches!(*self.0, Kind::Argument { .. } | Kind::View { .. } | Kind::Launch { .. } | Kind::Sampling { .. })
     }
 
     /// The device that was asked for is not there: no driver, no GPU, no such ordinal.
@@ -87,6 +93,7 @@ impl fmt::Display for Error {
                 write!(f, "kernel `{kernel}`, parameter `{param}`: expected {expected}, got {got}")
             }
             Kind::Launch { kernel, message } => write!(f, "kernel `{kernel}`: {message}"),
+            Kind::Sampling { layer, expected, got } => write!(f, "{layer}: expected {expected}, got {got}"),
             Kind::View { expected, got } => write!(f, "view: expected {expected}, got {got}"),
             Kind::Device { device, message } => write!(f, "device `{device}`: {message}"),
             Kind::Driver { action, message } => write!(f, "the CUDA driver failed to {action}: {message}"),

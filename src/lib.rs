@@ -34,6 +34,7 @@ mod layout;
 pub mod philox;
 mod purpose;
 mod rows;
+pub mod sampling;
 mod view;
 
 pub use argument::{Argument, Tensor};

@@ -203,6 +203,16 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
     }
 
+    /// The same view, borrowed for one more use before the next.
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        let memory = match &mut self.memory {
+            WriteMemory::Host(slice) => WriteMemory::Host(slice),
+            WriteMemory::Device(memory, start) => WriteMemory::Device(&mut **memory, *start),
+            WriteMemory::Raw(raw, _) => WriteMemory::Raw(*raw, PhantomData),
+        };
+        ViewMut { memory, layout: self.layout }
+    }
+
     pub(crate) fn erase(self) -> Argument<'a> {
         let memory = match self.memory {
             WriteMemory::Host(slice) => Memory::HostMut(T::erase_mut(slice)),

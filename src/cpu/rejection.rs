@@ -8,8 +8,8 @@ use super::race::{Noise, race, race_probs};
 use super::ragged::{Requests, request_tokens};
 use crate::CpuArm;
 use crate::kernels::{
-    ExpandCpu, ExpandT, RejectionGreedySampleCpu, RejectionRandomSampleCpu, SampleRecoveredTokensCpu,
-    SampleRecoveredTokensInvQ,
+    ExpandCpu, ExpandT, RejectionGreedySampleCpu, RejectionGreedySampleI, RejectionRandomSampleCpu,
+    SampleRecoveredTokensCpu, SampleRecoveredTokensInvQ,
 };
 
 /// Judges a request's drafts in order until the first is rejected. `judge` is given a draft's position and token index,
@@ -32,7 +32,7 @@ fn at_most(tokens: Range<usize>, max_spec_len: i32) -> Range<usize> {
     tokens.start..tokens.end.min(tokens.start + max_spec_len as usize)
 }
 
-impl CpuArm for RejectionGreedySampleCpu<'_> {
+impl<I: RejectionGreedySampleI + Into<i64>> CpuArm for RejectionGreedySampleCpu<'_, I> {
     fn run(self) {
         let Self {
             output_token_ids,
@@ -53,7 +53,7 @@ impl CpuArm for RejectionGreedySampleCpu<'_> {
                 continue;
             }
             verify(row, at_most(tokens, max_spec_len), bonus, |position, token| {
-                let (draft, target) = (draft_token_ids[token], target_argmax[token]);
+                let (draft, target): (i32, i64) = (draft_token_ids[token], target_argmax[token].into());
                 match synthetic {
                     None => (draft >= 0 && i64::from(draft) == target, target as i32),
                     Some((uniform, rates)) => {

@@ -240,7 +240,8 @@ fn what_an_arm_refuses_is_not_compiled_or_not_handed_over() {
       mask: {tensor: bool, shape: [n], optional: true, refused: {gpu: The kernel has no mask.}, doc: Which.}
       mask_bias: {tensor: f32, shape: [n], optional: {with: mask}, doc: What the mask adds.}
 ";
-    let registry = tidelock_codegen::lower::read(&[("signatures/scale.yaml".into(), text.into())]).expect("it is valid");
+    let registry =
+        tidelock_codegen::lower::read(&[("signatures/scale.yaml".into(), text.into())]).expect("it is valid");
     let kernel = &registry.families[0].kernels[0];
     let variants = tidelock_codegen::variants::variants(kernel);
     let names: Vec<_> = variants.iter().map(|variant| (variant.name.as_str(), variant.absent.join(" "))).collect();
