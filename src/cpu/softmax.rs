@@ -13,7 +13,8 @@ use crate::CpuArm;
 use crate::exact::exp;
 use crate::kernels::{SoftmaxCpu, SoftmaxL};
 
-const FIXED_ONE: f32 = (1_u64 << 40) as f32;
+/// What 1 is in fixed point.
+pub(super) const FIXED_ONE: f32 = (1_u64 << 40) as f32;
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn softmax<L: Logit>(probs: &mut [f32], logits: &[L], temperature: f32) {
