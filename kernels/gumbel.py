@@ -33,7 +33,7 @@ def score(x, noise, temperature):
     NaN is NaN, which wins nothing.
     """
     hot = temperature == float("inf")
-    x = tl.where(hot & (tl.abs(x) < float("inf")), 0.0, x).to(tl.float64)
+    x = tl.where(tl.abs(x) < float("inf"), x * tl.where(hot, 0.0, 1.0), x).to(tl.float64)
     scaled = noise.to(tl.float64) * tl.where(hot, 1.0, temperature).to(tl.float64)
     rounded = x + scaled
     part = rounded - x
