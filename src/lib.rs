@@ -31,6 +31,7 @@ mod generated;
 pub mod kernel;
 mod launch;
 mod layout;
+pub mod noise;
 pub mod philox;
 mod purpose;
 mod rows;

@@ -10,6 +10,7 @@
 
 mod filter;
 mod logprobs;
+mod gumbel;
 mod noise;
 mod order;
 mod race;
