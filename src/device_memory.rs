@@ -15,9 +15,11 @@ pub trait DeviceRead: Sync {
 }
 
 /// Device memory that is written.
-pub trait DeviceWrite: Send {
+pub trait DeviceWrite: Send + Sync {
     /// The stream it was made on.
     fn stream(&self) -> &Arc<CudaStream>;
+    /// The same memory, to be read.
+    fn as_read(&self) -> &dyn DeviceRead;
     /// Makes `stream` wait for reads and writes; what comes back records the write when it is dropped.
     fn write<'a>(&'a mut self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>);
 }
@@ -54,9 +56,13 @@ macro_rules! read {
 
 macro_rules! write {
     ($($owner:ty)*) => {
-        $(impl<T: DeviceRepr + Send> DeviceWrite for $owner {
+        $(impl<T: DeviceRepr + Send + Sync> DeviceWrite for $owner {
             fn stream(&self) -> &Arc<CudaStream> {
                 DeviceSlice::stream(self)
+            }
+
+            fn as_read(&self) -> &dyn DeviceRead {
+                self
             }
 
             fn write<'a>(&'a mut self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {

@@ -203,6 +203,16 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
     }
 
+    /// The same memory to be read, until the next write.
+    pub fn as_view(&self) -> View<'_, T> {
+        let memory = match &self.memory {
+            WriteMemory::Host(slice) => ReadMemory::Host(slice),
+            WriteMemory::Device(memory, start) => ReadMemory::Device(memory.as_read(), *start),
+            WriteMemory::Raw(raw, _) => ReadMemory::Raw(*raw),
+        };
+        View { memory, layout: self.layout }
+    }
+
     /// The same view, borrowed for one more use before the next.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         let memory = match &mut self.memory {

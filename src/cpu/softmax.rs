@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::Logit;
 use crate::CpuArm;
 use crate::exact::exp;
-use crate::kernels::{SoftmaxCpu, SoftmaxL};
+use crate::kernels::{SoftmaxCpu, SoftmaxL, WidenLogitsCpu, WidenLogitsL};
 
 /// What 1 is in fixed point.
 pub(super) const FIXED_ONE: f32 = (1_u64 << 40) as f32;
@@ -47,6 +47,20 @@ impl<L: SoftmaxL + Logit> CpuArm for SoftmaxCpu<'_, L> {
         let vocab_size = vocab_size as usize;
         probs.into_par_rows().zip(temperature).enumerate().for_each(|(row, (probs, &temperature))| {
             softmax(probs, &logits.row(row)[..vocab_size], temperature);
+        });
+    }
+}
+
+impl<L: WidenLogitsL + Logit> CpuArm for WidenLogitsCpu<'_, L> {
+    fn run(self) {
+        let Self { output, logits, vocab_size } = self;
+        let vocab_size = vocab_size as usize;
+        output.into_par_rows().enumerate().for_each(|(row, output)| {
+            for (wide, logit) in output.iter_mut().zip(&logits.row(row)[..vocab_size]) {
+                let x = logit.to_f32();
+                // Which NaN a conversion makes of a NaN is not the same everywhere.
+                *wide = if x.is_nan() { f32::from_bits(0x7fc0_0000) } else { x };
+            }
         });
     }
 }

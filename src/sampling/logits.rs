@@ -4,7 +4,11 @@ use half::{bf16, f16};
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::kernels::{Argmax, ArgmaxI, Softmax};
+use super::metadata::SamplingMetadata;
+use crate::kernels::{
+    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, Softmax, TopLogprobs, WidenLogits,
+};
+use crate::purpose::Purpose;
 use crate::view::{View, ViewMut};
 
 /// Logits, `[num_rows, vocab_size]` with any row stride, read as they are: no copy in f32 is made.
@@ -72,5 +76,90 @@ impl<'a> Logits<'a> {
     /// Where the views do not fit each other or the device.
     pub fn argmax<I: ArgmaxI>(self, mut output_token_ids: ViewMut<'_, I>, device: &Device) -> Result<()> {
         for_each_type!(self, logits => Argmax { output_token_ids: output_token_ids.reborrow(), logits }.launch(device))
+    }
+
+    /// Temperature, top-k, top-p and min-p: `output` is f32 `[num_rows, vocab_size]`, logits at temperature 1, -inf for what is
+    /// removed.
+    ///
+    /// # Errors
+    /// Where the views do not fit each other or the device.
+    pub fn filter(
+        self,
+        mut output: ViewMut<'_, f32>,
+        temperature: View<'_, f32>,
+        top_k: View<'_, i32>,
+        top_p: View<'_, f32>,
+        min_p: View<'_, f32>,
+        device: &Device,
+    ) -> Result<()> {
+        for_each_type!(self, logits => {
+            FilterLogits { output: output.reborrow(), logits, temperature, top_k, top_p, min_p }.launch(device)
+        })
+    }
+
+    /// Draws a token of each row by a Gumbel race whose noise has the type of `noise`.
+    pub(super) fn race<N: GumbelSampleSampledNoise>(
+        self,
+        mut output_token_ids: ViewMut<'_, i32>,
+        mut sampled_logits: ViewMut<'_, f32>,
+        mut sampled_noise: ViewMut<'_, N>,
+        temperature: View<'_, f32>,
+        metadata: &SamplingMetadata<'_>,
+        purpose: Purpose,
+        device: &Device,
+    ) -> Result<()> {
+        let (seeds, positions, purpose) = (metadata.seeds, metadata.positions, purpose.into());
+        for_each_type!(self, logits => {
+            GumbelSample {
+                output_token_ids: output_token_ids.reborrow(),
+                sampled_logits: sampled_logits.reborrow(),
+                sampled_noise: sampled_noise.reborrow(),
+                logits,
+                temperature,
+                seeds,
+                positions,
+                purpose,
+            }
+            .launch(device)
+        })
+    }
+
+    /// The logits as f32, each value the same.
+    ///
+    /// # Errors
+    /// Where the views do not fit each other or the device.
+    pub fn widen(self, mut output: ViewMut<'_, f32>, device: &Device) -> Result<()> {
+        for_each_type!(self, logits => WidenLogits { output: output.reborrow(), logits }.launch(device))
+    }
+
+    /// Logprob and rank of one token of each row: f32 and i32 `[num_rows]`.
+    ///
+    /// # Errors
+    /// Where the views do not fit each other or the device.
+    pub fn gather_logprobs(
+        self,
+        mut logprobs: ViewMut<'_, f32>,
+        mut ranks: ViewMut<'_, i32>,
+        token_ids: View<'_, i32>,
+        device: &Device,
+    ) -> Result<()> {
+        for_each_type!(self, logits => {
+            GatherLogprobs { logprobs: logprobs.reborrow(), ranks: ranks.reborrow(), logits, token_ids }.launch(device)
+        })
+    }
+
+    /// The most likely tokens of each row and their logprobs: f32 and i32 `[num_rows, num_logprobs]`.
+    ///
+    /// # Errors
+    /// Where the views do not fit each other or the device.
+    pub fn top_logprobs(
+        self,
+        mut logprobs: ViewMut<'_, f32>,
+        mut token_ids: ViewMut<'_, i32>,
+        device: &Device,
+    ) -> Result<()> {
+        for_each_type!(self, logits => {
+            TopLogprobs { logprobs: logprobs.reborrow(), token_ids: token_ids.reborrow(), logits }.launch(device)
+        })
     }
 }
