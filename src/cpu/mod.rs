@@ -8,7 +8,10 @@
 //! changes their speed and, since every step is rounded by IEEE 754, not a bit of what they return. What such a loop
 //! calls must be inlined into it, or each fma becomes a call of the C library: no closures there.
 
+mod logits;
 mod noise;
+mod penalties;
+mod processors;
 mod race;
 mod ragged;
 mod rejection;
