@@ -9,10 +9,13 @@
 //! calls must be inlined into it, or each fma becomes a call of the C library: no closures there.
 
 mod filter;
-mod logprobs;
 mod gumbel;
+mod logits;
+mod logprobs;
 mod noise;
 mod order;
+mod penalties;
+mod processors;
 mod race;
 mod ragged;
 mod rejection;
