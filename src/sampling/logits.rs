@@ -2,11 +2,12 @@
 
 use half::{bf16, f16};
 
+use super::metadata::SamplingMetadata;
 use crate::device::Device;
 use crate::error::Result;
-use super::metadata::SamplingMetadata;
 use crate::kernels::{
-    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, Softmax, TopLogprobs, WidenLogits,
+    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, Softmax, TopLogprobs,
+    WidenLogits,
 };
 use crate::purpose::Purpose;
 use crate::view::{View, ViewMut};

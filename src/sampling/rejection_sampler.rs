@@ -103,7 +103,8 @@ impl RejectionSampler {
     ) -> Result<()> {
         self.check(target_logits, draft_probs, metadata, scratch)?;
         let tokens = target_logits.num_rows();
-        let mut step = Step { sampler: self.sampler, target_logits, tokens, bonus_token_ids, metadata, scratch, device };
+        let mut step =
+            Step { sampler: self.sampler, target_logits, tokens, bonus_token_ids, metadata, scratch, device };
         step.scratch.tokens.expand(metadata, tokens, device)?;
         match self.verification {
             Verification::Rejection => step.reject(output_token_ids, draft_probs),
@@ -224,7 +225,8 @@ impl Step<'_, '_> {
         is_greedy: Option<View<'_, bool>>,
         synthetic_conditional_rates: Option<View<'_, f32>>,
     ) -> Result<()> {
-        let uniform_probs = synthetic_conditional_rates.map(|_| self.scratch.uniform_probs.view().slice(0..self.tokens));
+        let uniform_probs =
+            synthetic_conditional_rates.map(|_| self.scratch.uniform_probs.view().slice(0..self.tokens));
         RejectionGreedySample {
             output_token_ids: output.reborrow(),
             cu_num_draft_tokens: self.metadata.cu_num_draft_tokens,

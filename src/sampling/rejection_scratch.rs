@@ -36,7 +36,12 @@ pub(super) struct TokenParameters {
 
 impl RejectionScratch {
     /// Bytes of device memory that [`RejectionScratch::new`] takes.
-    pub fn required_bytes(sampler: &RejectionSampler, max_requests: usize, max_tokens: usize, vocab_size: usize) -> usize {
+    pub fn required_bytes(
+        sampler: &RejectionSampler,
+        max_requests: usize,
+        max_tokens: usize,
+        vocab_size: usize,
+    ) -> usize {
         let parameters = 3 * size_of::<f32>() + size_of::<i32>() + size_of::<i64>();
         let outputs = size_of::<f64>() + 2 * size_of::<i32>();
         let rejection = sampler.verification() == Verification::Rejection;
@@ -104,7 +109,11 @@ impl TokenParameters {
     }
 
     /// The drafted tokens as rows to sample, after [`TokenParameters::expand`].
-    pub(super) fn metadata<'a>(&'a self, metadata: &SpecDecodeMetadata<'a>, tokens: usize) -> Result<SamplingMetadata<'a>> {
+    pub(super) fn metadata<'a>(
+        &'a self,
+        metadata: &SpecDecodeMetadata<'a>,
+        tokens: usize,
+    ) -> Result<SamplingMetadata<'a>> {
         Ok(SamplingMetadata {
             temperature: self.temperature.view().slice(0..tokens)?,
             all_greedy: metadata.all_greedy,

@@ -45,7 +45,12 @@ impl SamplingScratch {
     ///
     /// # Errors
     /// Where the GPU has no memory left.
-    pub fn new(sampler: TopKTopPSampler, max_rows: usize, vocab_size: usize, device: &Device) -> Result<SamplingScratch> {
+    pub fn new(
+        sampler: TopKTopPSampler,
+        max_rows: usize,
+        vocab_size: usize,
+        device: &Device,
+    ) -> Result<SamplingScratch> {
         Ok(SamplingScratch {
             max_rows,
             vocab_size,
