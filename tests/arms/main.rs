@@ -1,8 +1,7 @@
-//! What the kernels do, on each arm that this machine has.
+//! What the kernels and the layers above them do, on each arm that this machine has.
 
 mod defects;
-mod logits;
-mod penalties;
-mod processors;
+mod sampling;
+mod statistics;
 mod streams;
 mod support;
