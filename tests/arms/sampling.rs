@@ -3,8 +3,9 @@
 use crate::statistics::{assert_fits, count, softmax};
 use crate::support::{on, on_each_arm, read};
 use tidelock::sampling::{
-    InverseExponential, Logits, LogitsProcessors, LogprobsMode, LogprobsOutput, RejectionSampler, RejectionScratch, Sampler,
-    SamplerOutput, SamplerScratch, SamplingMetadata, SpecDecodeMetadata, Verification, compute_probs_and_sample_next_token,
+    InverseExponential, Logits, LogitsProcessors, LogprobsMode, LogprobsOutput, RejectionSampler, RejectionScratch,
+    Sampler, SamplerOutput, SamplerScratch, SamplingMetadata, SpecDecodeMetadata, Verification,
+    compute_probs_and_sample_next_token,
 };
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
@@ -72,7 +73,11 @@ impl Batch {
 }
 
 /// Rows to sample with one seed and position each.
-fn sample_rows<'a>(temperature: &'a Buffer<f32>, seeds: &'a Buffer<i64>, positions: &'a Buffer<i64>) -> SamplingMetadata<'a> {
+fn sample_rows<'a>(
+    temperature: &'a Buffer<f32>,
+    seeds: &'a Buffer<i64>,
+    positions: &'a Buffer<i64>,
+) -> SamplingMetadata<'a> {
     SamplingMetadata {
         temperature: temperature.view(),
         all_greedy: false,
@@ -84,8 +89,15 @@ fn sample_rows<'a>(temperature: &'a Buffer<f32>, seeds: &'a Buffer<i64>, positio
     }
 }
 
-fn sample(sampler: &Sampler, input: Logits<'_>, metadata: &SamplingMetadata<'_>, purpose: Purpose, device: &Device) -> Vec<i32> {
-    let mut scratch = SamplerScratch::new(sampler, input.num_rows(), input.vocab_size(), device).expect("there is memory");
+fn sample(
+    sampler: &Sampler,
+    input: Logits<'_>,
+    metadata: &SamplingMetadata<'_>,
+    purpose: Purpose,
+    device: &Device,
+) -> Vec<i32> {
+    let mut scratch =
+        SamplerScratch::new(sampler, input.num_rows(), input.vocab_size(), device).expect("there is memory");
     let mut tokens = Buffer::zeros(device, input.num_rows()).expect("there is memory");
     let output = SamplerOutput { sampled_token_ids: tokens.view_mut(), logprobs: None };
     let processors = LogitsProcessors::default();
@@ -182,12 +194,14 @@ fn sampled_verification_gives_the_tokens_of_plain_sampling() {
         let batch = Batch::new(device, &drafts.collect::<Vec<_>>(), 2, 0.7, 40);
         let rejection = RejectionSampler::new(true, Verification::Sampled);
         let bonus = {
-            let (input, metadata) = (rows(device, &TARGET, requests), &sample_rows(&temperature, &seeds, &batch.bonus_positions));
+            let (input, metadata) =
+                (rows(device, &TARGET, requests), &sample_rows(&temperature, &seeds, &batch.bonus_positions));
             sample(&sampler, logits(&input), metadata, rejection.bonus_purpose(), device)
         };
         assert_eq!(bonus, third, "a bonus token is the plain token of its position, on {device}");
         let bonus = on(device, &bonus);
-        let mut scratch = RejectionScratch::new(&rejection, requests, 2 * requests, VOCAB, device).expect("there is memory");
+        let mut scratch =
+            RejectionScratch::new(&rejection, requests, 2 * requests, VOCAB, device).expect("there is memory");
         let mut output = on(device, &vec![-77; 3 * requests]);
         let view = output.view_mut().matrix(requests, 3).expect("it fits");
         rejection
@@ -218,7 +232,8 @@ fn a_request_has_the_same_tokens_alone_and_in_any_batch() {
         };
         let run = |order: &[usize]| {
             let input = on(device, &shape(order));
-            let value = |number: fn(usize) -> f32| on(device, &order.iter().map(|&row| number(row)).collect::<Vec<f32>>());
+            let value =
+                |number: fn(usize) -> f32| on(device, &order.iter().map(|&row| number(row)).collect::<Vec<f32>>());
             // Greedy, plain, tiny and hot rows; filtered and unfiltered ones.
             let temperature = value(|row| [0.0, 1.0, 1e-6, 3.0][row % 4]);
             let top_k = on(device, &order.iter().map(|&row| [0, 3, -1, 100][row % 4]).collect::<Vec<i32>>());
@@ -312,7 +327,10 @@ fn what_cannot_be_honoured_is_refused() {
         "RejectionSampler: expected no synthetic rates with sampled verification, got some"
     );
     let both = SpecDecodeMetadata { all_greedy: true, ..random };
-    assert_eq!(run(Verification::Rejection, both, true, 2), "RejectionSampler: expected all_greedy or all_random, got both");
+    assert_eq!(
+        run(Verification::Rejection, both, true, 2),
+        "RejectionSampler: expected all_greedy or all_random, got both"
+    );
     let neither = SpecDecodeMetadata { all_random: false, ..random };
     assert_eq!(
         run(Verification::Rejection, neither, true, 2),

@@ -52,7 +52,7 @@ fn show_says_the_whole_signature() {
 fn show_in_text() {
     let text = tidelock("show rejection_greedy_sample").ok();
     // Bytes and hashes change with the compiler; lines with the sources.
-    let (signature, _) = text.split_once("\n4 variants").unwrap();
+    let (signature, _) = text.split_once("\n8 variants").unwrap();
     let signature: Vec<_> =
         signature.lines().filter(|line| !line.starts_with("GPU arm") && !line.starts_with("CPU arm")).collect();
     insta::assert_snapshot!("show", signature.join("\n"));

@@ -22,6 +22,7 @@ fn the_same_seed_gives_these_tokens() {
     insta::assert_snapshot!("tokens_greedy", tokens("--seed 0 --greedy"));
     insta::assert_snapshot!("tokens_synthetic", tokens("--seed 0 --synthetic-rates 0.9,0.8,0.5,0.2"));
     insta::assert_snapshot!("tokens_without_draft_probs", tokens("--seed 0 --no-draft-probs"));
+    insta::assert_snapshot!("tokens_sampled", tokens("--seed 0 --verify sampled"));
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_request_owns_its_noise() {
         let tokens = [alone("target_logits", 4), alone("draft_logits", 4), alone("draft_token_ids", 4)];
         let tensors = tokens.into_iter().chain([alone("bonus_logits", 1), ends]);
         std::fs::write(&path, safetensors::serialize(tensors, None).unwrap()).unwrap();
-        for how in ["", "--use-fp64-gumbel", "--no-draft-probs"] {
+        for how in ["", "--use-fp64-gumbel", "--no-draft-probs", "--verify sampled"] {
             let options = format!("speculate --device cpu --format json --temperature 0.8 {how} --seed");
             let batch = tidelock(&format!("{options} 0")).json();
             let alone = tidelock_with(&format!("{options} {request}"), &[&path]).json();
@@ -130,7 +131,7 @@ fn the_table_is_for_people() {
 fn the_keys_of_the_json_are_stable() {
     let json = tidelock("speculate --device cpu --format json").ok();
     let keys: Vec<_> = json.lines().filter_map(|line| line.strip_prefix("  \"")?.split('"').next()).collect();
-    let expected = "file device verification noise seed temperature draft_temperature synthetic_rates requests drafted accepted \
+    let expected = "file device verification greedy noise seed temperature draft_temperature synthetic_rates requests drafted accepted \
                     acceptance_rate mean_tokens time";
     assert_eq!(keys.join(" "), expected);
     let report: Value = serde_json::from_str(&json).unwrap();

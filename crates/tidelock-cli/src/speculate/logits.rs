@@ -3,8 +3,7 @@
 use anyhow::bail;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
-use tidelock::kernels::{Argmax, ArgmaxI, Softmax};
-use tidelock::{AsView, AsViewMut, Buffer, Device, Result, bf16, f16};
+use tidelock::{AsView, Buffer, Device, Result, bf16, f16, sampling};
 
 /// Rows of logits, one after the other.
 pub struct Logits {
@@ -19,17 +18,6 @@ enum Values {
     F16(Buffer<f16>),
     BF16(Buffer<bf16>),
     F32(Buffer<f32>),
-}
-
-/// Evaluates `$body` with `$values` as the buffer of its own type.
-macro_rules! each_type {
-    ($logits:expr, $values:ident => $body:expr) => {
-        match &$logits.values {
-            Values::F16($values) => $body,
-            Values::BF16($values) => $body,
-            Values::F32($values) => $body,
-        }
-    };
 }
 
 impl Logits {
@@ -57,20 +45,13 @@ impl Logits {
         Ok(Logits { values, rows, vocab_size })
     }
 
-    /// Probabilities of each row at its temperature.
-    pub fn softmax(&self, temperature: &Buffer<f32>, probs: &mut Buffer<f32>, device: &Device) -> Result<()> {
+    /// The rows as the sampling layers take them.
+    pub fn view(&self) -> Result<sampling::Logits<'_>> {
         let (rows, vocab_size) = (self.rows, self.vocab_size);
-        let (probs, temperature) = (probs.view_mut().matrix(rows, vocab_size)?, temperature.view());
-        each_type!(self, values => {
-            Softmax { probs, logits: values.view().matrix(rows, vocab_size)?, temperature }.launch(device)
-        })
-    }
-
-    /// The most likely token of each row.
-    pub fn argmax<I: ArgmaxI>(&self, output_token_ids: &mut Buffer<I>, device: &Device) -> Result<()> {
-        let output_token_ids = output_token_ids.view_mut();
-        each_type!(self, values => {
-            Argmax { output_token_ids, logits: values.view().matrix(self.rows, self.vocab_size)? }.launch(device)
+        Ok(match &self.values {
+            Values::F16(values) => values.view().matrix(rows, vocab_size)?.into(),
+            Values::BF16(values) => values.view().matrix(rows, vocab_size)?.into(),
+            Values::F32(values) => values.view().matrix(rows, vocab_size)?.into(),
         })
     }
 }

@@ -1,14 +1,13 @@
 //! `tidelock speculate`: one speculative decoding step, from logits in a file to tokens.
 //!
-//! Everything between the logits and the tokens is done by kernels of the registry, in one code for both devices.
+//! Everything between the logits and the tokens is done by the sampling layers, and so by kernels of the registry, in one code
+//! for both devices.
 
-mod batch;
 mod file;
-mod greedy;
 mod logits;
-mod random;
 mod report;
 mod settings;
+mod step;
 mod table;
 mod tokenizer;
 
@@ -22,12 +21,10 @@ use clap::Args;
 use tidelock::Device;
 
 use crate::output::{self, Format};
-use batch::Batch;
 use file::Speculation;
-use greedy::Greedy;
-use random::Random;
 use report::{Report, Request, Timing};
-use settings::{Options, Precision, Settings, Verification};
+use settings::{Options, Settings};
+use step::Step;
 use tokenizer::Tokenizer;
 
 /// What is verified when no file is named.
@@ -55,14 +52,6 @@ pub struct Arguments {
     format: Format,
 }
 
-/// One step, with all the memory that it needs: running it again gives the same tokens.
-trait Step {
-    /// Launches the kernels.
-    fn run(&mut self) -> tidelock::Result<()>;
-    /// What came out: for each request a row of its tokens, -1 after the last.
-    fn output(&self) -> tidelock::Result<Vec<i32>>;
-}
-
 impl Arguments {
     /// Runs the step and prints what came of it.
     pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
@@ -72,8 +61,8 @@ impl Arguments {
         let settings = Settings::new(&self.options, &speculation).with_context(|| path.display().to_string())?;
         let tokenizer = tokenizer(self.tokenizer, &path)?;
         let drafted = speculation.drafted();
-        let mut step = step(&device, speculation, &settings)?;
-        let timing = measure(&mut *step, &device, self.repeat)?;
+        let mut step = Step::new(&device, speculation, &settings)?;
+        let timing = measure(&mut step, &device, self.repeat)?;
         let requests = Request::all(&drafted, &step.output()?, tokenizer.as_ref())?;
         let report = Report::new(&path, &device, &settings, requests, timing);
         match self.format {
@@ -99,18 +88,8 @@ fn tokenizer(named: Option<PathBuf>, data: &Path) -> anyhow::Result<Option<Token
     named.or_else(beside).map(|path| Tokenizer::read(&path)).transpose()
 }
 
-/// The step that `settings` ask for. The precision of the noise is a type from here on.
-fn step(device: &Device, speculation: Speculation, settings: &Settings) -> tidelock::Result<Box<dyn Step>> {
-    let batch = Batch::new(device, &speculation, settings)?;
-    Ok(match settings.verification {
-        Verification::Greedy => Box::new(Greedy::new(batch, speculation)?),
-        Verification::Random { noise: Precision::F32 } => Box::new(Random::<f32>::new(batch, speculation, settings)?),
-        Verification::Random { noise: Precision::F64 } => Box::new(Random::<f64>::new(batch, speculation, settings)?),
-    })
-}
-
 /// Runs the step `runs` times, after one more that loads the kernels if there are several.
-fn measure(step: &mut dyn Step, device: &Device, runs: u32) -> tidelock::Result<Timing> {
+fn measure(step: &mut Step, device: &Device, runs: u32) -> tidelock::Result<Timing> {
     let mut once = || {
         let start = Instant::now();
         step.run()?;

@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde::Serialize;
 use tidelock::Device;
 
-use super::settings::{Precision, Settings, Verification};
+use super::settings::{Settings, Verification};
 use super::tokenizer::Tokenizer;
 
 /// A step's outcome.
@@ -16,10 +16,12 @@ pub struct Report {
     pub file: String,
     /// Where the kernels ran.
     pub device: String,
-    /// `greedy` or `random`.
-    pub verification: &'static str,
+    /// How drafts were judged.
+    pub verification: Verification,
+    /// The temperature is 0: drafts are judged by the target's most likely token.
+    pub greedy: bool,
     /// Type of the noise; nothing where none is drawn.
-    pub noise: Option<Precision>,
+    pub noise: Option<&'static str>,
     /// Seed of the first request.
     pub seed: i64,
     /// Temperature of the target.
@@ -80,15 +82,13 @@ impl Report {
         let drafted = requests.iter().map(|request| request.drafted.len()).sum();
         let accepted = requests.iter().map(|request| request.accepted).sum();
         let tokens: usize = requests.iter().map(|request| request.tokens.len()).sum();
-        let (verification, noise) = match settings.verification {
-            Verification::Greedy => ("greedy", None),
-            Verification::Random { noise } => ("random", Some(noise)),
-        };
+        let noise = if settings.use_fp64_gumbel { "f64" } else { "f32" };
         Report {
             file: path.display().to_string(),
             device: device.to_string(),
-            verification,
-            noise,
+            verification: settings.verification,
+            greedy: settings.is_greedy(),
+            noise: (!settings.is_greedy()).then_some(noise),
             seed: settings.seed,
             temperature: settings.temperature,
             draft_temperature: settings.draft_temperature,

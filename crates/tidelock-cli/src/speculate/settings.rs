@@ -1,8 +1,9 @@
 //! What a step is run with: the command line's options, completed by what the file says, and refused where they disagree.
 
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tidelock::sampling;
 
 use super::file::Speculation;
 
@@ -27,6 +28,9 @@ pub struct Options {
     /// Accept drafts at these rates, one for each position, instead of by their probabilities
     #[arg(long, value_name = "R1,R2,..", value_delimiter = ',', value_parser = rate, allow_negative_numbers = true)]
     synthetic_rates: Option<Vec<f32>>,
+    /// How drafts are judged: rejection compares probabilities, sampled draws from the target and keeps what equals it
+    #[arg(long, value_enum, default_value = "rejection", value_name = "HOW")]
+    verify: Verification,
     /// Treat each draft as certain, as if the file had no draft_logits
     #[arg(long, conflicts_with = "draft_temperature")]
     no_draft_probs: bool,
@@ -43,29 +47,29 @@ pub struct Settings {
     pub draft_temperature: Option<f32>,
     /// How drafts are judged.
     pub verification: Verification,
+    /// Draw and race the noise in f64.
+    pub use_fp64_gumbel: bool,
     /// Acceptance rates that replace the judgement.
     pub synthetic_rates: Option<Vec<f32>>,
 }
 
 /// How drafts are judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Verification {
-    /// By the target's most likely token.
-    Greedy,
-    /// By probabilities, with noise of this precision.
-    Random {
-        /// Type of the noise in every race.
-        noise: Precision,
-    },
+    /// By the ratio of probabilities.
+    Rejection,
+    /// By tokens drawn from the target.
+    Sampled,
 }
 
-/// Floating-point type of the noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum Precision {
-    F32,
-    F64,
+impl From<Verification> for sampling::Verification {
+    fn from(verification: Verification) -> Self {
+        match verification {
+            Verification::Rejection => sampling::Verification::Rejection,
+            Verification::Sampled => sampling::Verification::Sampled,
+        }
+    }
 }
 
 impl Settings {
@@ -73,29 +77,41 @@ impl Settings {
     pub fn new(options: &Options, file: &Speculation) -> anyhow::Result<Settings> {
         let temperature = if options.greedy { 0.0 } else { options.temperature.or(file.temperature).unwrap_or(1.0) };
         let greedy = temperature == 0.0;
-        let draft_probs = !greedy && !options.no_draft_probs && file.draft_logits.is_some();
+        let sampled = options.verify == Verification::Sampled;
+        let draft_probs = !greedy && !sampled && !options.no_draft_probs && file.draft_logits.is_some();
         if options.draft_temperature.is_some() && !draft_probs {
-            let reason =
-                if greedy { "greedy verification uses no draft probabilities" } else { "there are no `draft_logits`" };
+            let reason = match (greedy, sampled) {
+                (true, _) => "greedy verification uses no draft probabilities",
+                (_, true) => "sampled verification uses no draft probabilities",
+                _ => "there are no `draft_logits`",
+            };
             bail!("--draft-temperature cannot be honoured: {reason}");
         }
         if let Some(rates) = &options.synthetic_rates {
+            ensure!(!sampled, "--synthetic-rates cannot be honoured: sampled verification accepts what it draws");
             let (expected, got) = (file.max_spec_len(), rates.len());
             ensure!(
                 got == expected,
                 "--synthetic-rates: expected {expected}, one for each drafted position, got {got}"
             );
         }
-        let noise = if options.use_fp64_gumbel { Precision::F64 } else { Precision::F32 };
         Ok(Settings {
             seed: options.seed,
             temperature,
             // The drafts were drawn at the file's temperature, whatever the target's is now.
             draft_temperature: draft_probs
                 .then(|| options.draft_temperature.or(file.temperature).unwrap_or(temperature)),
-            verification: if greedy { Verification::Greedy } else { Verification::Random { noise } },
+            verification: options.verify,
+            use_fp64_gumbel: options.use_fp64_gumbel,
             synthetic_rates: options.synthetic_rates.clone(),
         })
+    }
+}
+
+impl Settings {
+    /// Whether drafts are judged by the target's most likely token, without noise.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
     }
 }
 
