@@ -87,7 +87,8 @@ mod tests {
     fn there_is_one_nan() {
         for bits in [0x7f80_0001, 0xff80_0001, 0xffff_ffff, 0x7fff_ffff] {
             let nan = f32::from_bits(bits);
-            let all = [f32::rounded(nan).to_bits(), f16::rounded(nan).to_bits().into(), bf16::rounded(nan).to_bits().into()];
+            let all =
+                [f32::rounded(nan).to_bits(), f16::rounded(nan).to_bits().into(), bf16::rounded(nan).to_bits().into()];
             assert_eq!(all, [0x7fc0_0000, 0x7e00, 0x7fc0], "{bits:#x}");
         }
     }

@@ -1,7 +1,7 @@
 //! Logits of any type for the tests of what changes them, and small random inputs with a fixed seed.
 
 use half::{bf16, f16};
-use tidelock::{Buffer, Device, Element};
+use tidelock::{Buffer, Element};
 
 /// A type of logits, with its bits.
 pub trait Logit: Element {
@@ -141,4 +141,3 @@ impl<T: Clone> Ragged<T> {
         ragged
     }
 }
-

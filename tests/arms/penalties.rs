@@ -8,11 +8,11 @@ use crate::support::{on, on_each_arm, read};
 
 /// Counts after the lists were counted, in rows of `vocab_size` tokens.
 fn count(device: &Device, counts: &[i32], lists: &Ragged<i32>, clear: &[bool]) -> Vec<i32> {
-    let vocab_size = counts.len() / clear.len();
+    let (rows, vocab_size) = (clear.len(), counts.len() / clear.len());
     let mut counts = on(device, counts);
     let (ids, ends, clear) = (on(device, &lists.values), on(device, &lists.ends), on(device, clear));
     CountTokens {
-        counts: counts.view_mut().matrix(clear.len(), vocab_size).expect("it fits"),
+        counts: counts.view_mut().matrix(rows, vocab_size).expect("it fits"),
         token_ids: ids.view(),
         cu_token_ids: ends.view(),
         clear: clear.view(),
@@ -24,10 +24,11 @@ fn count(device: &Device, counts: &[i32], lists: &Ragged<i32>, clear: &[bool]) -
 
 /// The sets of the lists, in rows of `words` words.
 fn mark(device: &Device, words: usize, lists: &Ragged<i32>, initial: &[i32]) -> Vec<i32> {
-    let mut bitmask = on(device, &vec![77; words * initial.len()]);
+    let rows = initial.len();
+    let mut bitmask = on(device, &vec![77; words * rows]);
     let (ids, ends, initial) = (on(device, &lists.values), on(device, &lists.ends), on(device, initial));
     MarkTokens {
-        bitmask: bitmask.view_mut().matrix(initial.len(), words).expect("it fits"),
+        bitmask: bitmask.view_mut().matrix(rows, words).expect("it fits"),
         token_ids: ids.view(),
         cu_token_ids: ends.view(),
         initial: initial.view(),
@@ -154,7 +155,9 @@ fn odd_numbers<L: Logit + ApplyPenaltiesL>(device: &Device) {
         assert_eq!(run(nan, 1, penalties), nan.bits(), "{penalties:?} on {device}");
     }
     // A NaN that is calculated is the quiet one.
-    for (logit, penalties) in [(infinity, (1.0, infinity, 0.0)), (1.0, (-f32::NAN, 0.0, 0.0)), (0.0, (infinity, 0.0, 0.0))] {
+    for (logit, penalties) in
+        [(infinity, (1.0, infinity, 0.0)), (1.0, (-f32::NAN, 0.0, 0.0)), (0.0, (infinity, 0.0, 0.0))]
+    {
         assert_eq!(run(x(logit), 1, penalties), L::QUIET_NAN, "{logit}, {penalties:?} on {device}");
     }
     // No penalty: not even the sign of a zero changes.
