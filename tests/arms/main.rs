@@ -1,6 +1,11 @@
 //! What the kernels and the layers above them do, on each arm that this machine has.
 
+mod bad_words;
 mod defects;
+mod logit_bias;
+mod logits;
+mod penalties;
+mod processors;
 mod sampling;
 mod statistics;
 mod streams;
