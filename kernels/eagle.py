@@ -39,8 +39,10 @@ def eagle_step_slot_mapping_metadata_kernel(positions, block_table, block_table_
 
 @triton.jit
 def eagle_prepare_inputs_padded_kernel(cu_num_draft_tokens, valid_sampled_tokens_count, query_start_loc,
-                                       token_indices_to_sample, num_rejected_tokens):
+                                       token_indices_to_sample, num_rejected_tokens, num_reqs):
     request = tl.program_id(0).to(tl.int64)
+    if request >= num_reqs:
+        return
     start, end = request_tokens(cu_num_draft_tokens, request, ALL)
     num_drafts = end - start
     valid = tl.load(valid_sampled_tokens_count + request)
@@ -54,9 +56,11 @@ def eagle_prepare_inputs_padded_kernel(cu_num_draft_tokens, valid_sampled_tokens
 @triton.jit
 def eagle_prepare_next_token_padded_kernel(sampled_token_ids, discard_request_mask, backup_next_token_ids,
                                            next_token_ids, valid_sampled_tokens_count, vocab_size,
-                                           num_sampled_tokens_per_req, stride_sampled_token_ids,
+                                           num_sampled_tokens_per_req, num_reqs, stride_sampled_token_ids,
                                            BLOCK_SIZE_TOKENS: tl.constexpr):
     request = tl.program_id(0).to(tl.int64)
+    if request >= num_reqs:
+        return
     row = sampled_token_ids + request * stride_sampled_token_ids
     columns = tl.where(tl.load(discard_request_mask + request), 0, num_sampled_tokens_per_req).to(tl.int64)
     count = tl.zeros([BLOCK_SIZE_TOKENS], tl.int32)
