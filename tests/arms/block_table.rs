@@ -119,7 +119,7 @@ fn tokens_of_nobody_get_no_slot() {
     on_each_arm(|device| {
         let with = |starts: &[i32; 3]| Cache { starts: starts.to_vec(), ..two_requests() }.slots(device);
         assert_eq!(with(&[1, 3, 4]), [-1, 8, 9, 20, -1, -1, -1, -1], "{device}");
-        assert_eq!(with(&[0, 0, 2]), [-1, -1, -1, -1, -1, -1, -1, -1], "the second has one block, on {device}");
+        assert_eq!(with(&[0, 0, 2]), [23, -1, -1, -1, -1, -1, -1, -1], "the second has one block, on {device}");
         assert_eq!(with(&[-5, 3, 1]), [31, 8, 9, -1, -1, -1, -1, -1], "{device}");
         assert_eq!(with(&[4, 2, i32::MAX]), [-1, -1, -1, -1, 21, -1, -1, -1], "{device}");
         let nobody = Cache { starts: vec![0], blocks: vec![], ..two_requests() };

@@ -390,3 +390,39 @@ fn dflash_without_context_or_place_has_no_slots() {
         assert_eq!((queries, query_slots), (vec![i64::MIN, i64::MIN + 1], vec![-1, -1]), "{device}");
     });
 }
+
+/// Request after request, with the positions that each would count to.
+#[test]
+fn dflash_is_what_counting_on_gives() {
+    on_each_arm(|device| {
+        let mut draw = Draw(6);
+        for _ in 0..80 {
+            let (queries, drafts) = (draw.below(4) as usize, draw.below(4) as usize);
+            let (mut starts, mut positions, mut rejected) = (vec![0], vec![], vec![]);
+            let (mut ids, mut wide, mut indices) = (vec![], [const { Vec::<i64>::new() }; 4], vec![]);
+            for request in 0..draw.below(5) as i64 {
+                let (first, length) = (i64::from(draw.below(7)), i64::from(draw.below(5)));
+                let slot = |position: i64| match position {
+                    0..4 => (2 * request + 1) * 4 + position,
+                    4..8 => (2 * request + 2) * 4 + position - 4,
+                    _ => -1,
+                };
+                rejected.push(draw.below(length.max(1) as i32));
+                positions.extend(first..first + length);
+                starts.push(positions.len() as i32);
+                wide[0].extend(first..first + length);
+                wide[1].extend((first..first + length).map(slot));
+                let next = first + length - i64::from(rejected[request as usize]);
+                for query in 0..queries as i64 {
+                    ids.push(if query == 0 { 100 + request as i32 } else { 1 });
+                    wide[2].push(if length == 0 { 0 } else { next + query });
+                    wide[3].push(if length == 0 { -1 } else { slot(next + query) });
+                }
+                let own = (ids.len() - queries) as i32 + 1..ids.len() as i32;
+                indices.extend(own.chain(std::iter::repeat(-1)).take(drafts));
+            }
+            let step = dflash(device, &starts, &positions, Some(&rejected), (queries, drafts));
+            assert_eq!(step, (ids, wide, indices), "{device}");
+        }
+    });
+}

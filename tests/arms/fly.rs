@@ -140,7 +140,7 @@ fn greedy_is_what_looking_forwards_gives() {
     on_each_arm(|device| {
         let mut draw = Draw(3);
         let mut let_through = 0;
-        for _ in 0..80 {
+        for _ in 0..400 {
             let tokens = draw.below(9) as usize;
             let cut = draw.below(tokens as i32 + 1);
             let mut case = Greedy::new(&vec![0; tokens], &vec![0; tokens], draw.below(4));
@@ -169,7 +169,7 @@ fn greedy_is_what_looking_forwards_gives() {
             }
             assert_eq!(case.run(device), expected, "{device}");
         }
-        assert!(let_through > 20, "{let_through} mismatches were let through");
+        assert!(let_through > 40, "{let_through} mismatches were let through");
     });
 }
 
@@ -240,5 +240,40 @@ fn a_draft_without_probability_is_not_let_through() {
             let uniforms = random(device, &[0, draft], &[(0.1, 0.5, 0.9), (0.5, 0.5, 0.0)], true, 1, 1.0);
             assert_eq!(uniforms, [0.9, 0.0], "{draft} is accepted by nobody, on {device}");
         }
+    });
+}
+
+/// As for greedy requests: forwards, with the uniforms that there were at first.
+#[test]
+fn random_is_what_looking_forwards_gives() {
+    on_each_arm(|device| {
+        let mut draw = Draw(5);
+        let mut let_through = 0;
+        for _ in 0..400 {
+            let (tokens, window) = (draw.below(9) as usize, draw.below(4) as usize);
+            let drafts: Vec<i32> = (0..tokens).map(|_| (draw.below(12) - 1) % 3 % 2).collect();
+            let tenth = |number: i32| f64::from(number) * 0.1;
+            let given: Vec<_> = (0..tokens)
+                .map(|_| (tenth(draw.below(6)) as f32, tenth(draw.below(6)) as f32, tenth(draw.below(9))))
+                .collect();
+            // Token 1 has p = q = 0.5, and a placeholder nothing.
+            let pair = |token: usize| match drafts[token] {
+                0 => (given[token].0, given[token].1),
+                1 => (0.5, 0.5),
+                _ => (0.0, 0.0),
+            };
+            let possible = |token: usize| pair(token).0 > 0.0 && pair(token).1 > 0.0;
+            let accepted = |token: usize| possible(token) && f64::from(pair(token).0 / pair(token).1) >= given[token].2;
+            let mut expected: Vec<f64> = given.iter().map(|draft| draft.2).collect();
+            for token in 0..tokens {
+                let mut following = token + 1..token + 1 + window;
+                if possible(token) && !accepted(token) && following.end <= tokens && following.all(accepted) {
+                    let_through += 1;
+                    expected[token] = 0.0;
+                }
+            }
+            assert_eq!(random(device, &drafts, &given, true, window as i32, 1.0), expected, "{device}");
+        }
+        assert!(let_through > 40, "{let_through} drafts were let through");
     });
 }
