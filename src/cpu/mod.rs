@@ -8,7 +8,10 @@
 //! changes their speed and, since every step is rounded by IEEE 754, not a bit of what they return. What such a loop
 //! calls must be inlined into it, or each fma becomes a call of the C library: no closures there.
 
+mod block_table;
+mod eagle;
 mod filter;
+mod fly;
 mod gumbel;
 mod logits;
 mod logprobs;
@@ -19,6 +22,7 @@ mod processors;
 mod race;
 mod ragged;
 mod rejection;
+mod slots;
 mod softmax;
 
 /// A logit of any type, as the f32 of the same value.

@@ -1,7 +1,10 @@
 //! What the kernels and the layers above them do, on each arm that this machine has.
 
 mod bad_words;
+mod block_table;
 mod defects;
+mod eagle;
+mod fly;
 mod logit_bias;
 mod logits;
 mod penalties;
