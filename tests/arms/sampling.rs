@@ -26,7 +26,6 @@ fn logits(buffer: &Buffer<f32>) -> Logits<'_> {
 
 /// A batch in which each request has as many drafts; request r has seed `first_seed + r`, its drafts are at 10, 11, …
 struct Batch {
-    requests: usize,
     cu: Buffer<i32>,
     drafts: Buffer<i32>,
     temperature: Buffer<f32>,
@@ -42,7 +41,6 @@ impl Batch {
         let ends: Vec<i32> = (1..=requests).map(|request| (request * each) as i32).collect();
         let positions: Vec<i64> = (0..requests).flat_map(|_| (10..).take(each)).collect();
         Batch {
-            requests,
             cu: on(device, &ends),
             drafts: on(device, drafts),
             temperature: on(device, &vec![temperature; requests]),
