@@ -30,8 +30,8 @@ def apply_temperature_kernel(logits, temperature, vocab_size, logits_stride, BLO
         x = tl.load(logits + tokens, mask=tokens < vocab_size, other=float("-inf")).to(tl.float32)
         best = tl.where(x > best, x, best)
     top = tl.max(best)
-    overflows = ~(tl.abs(rounded(tl.div_rn(top, temperature), dtype).to(tl.float32)) < float("inf"))
-    base = tl.where(overflows, top, 0.0)
+    fits = tl.abs(rounded(tl.div_rn(top, temperature), dtype).to(tl.float32)) < float("inf")
+    base = tl.where(fits, 0.0, top)
     valid = temperature > 0
 
     for first in range(0, vocab_size, BLOCK_SIZE):
@@ -39,7 +39,7 @@ def apply_temperature_kernel(logits, temperature, vocab_size, logits_stride, BLO
         x = tl.load(logits + tokens, mask=tokens < vocab_size, other=float("-inf")).to(tl.float32)
         distance = x - base
         scaled = tl.where(distance == float("-inf"), distance, tl.div_rn(distance, temperature))
-        scaled = tl.where(overflows & (x == top), 0.0, scaled)
+        scaled = tl.where(fits | (x != top), scaled, 0.0)
         scaled = tl.where(valid, scaled, float("nan"))
         tl.store(logits + tokens, rounded(scaled, dtype), mask=(tokens < vocab_size) & ((x > float("-inf")) | ~valid))
 

@@ -25,12 +25,12 @@ fn scale<L: WritableLogit>(logits: &mut [L], temperature: f32) {
         let x = logit.to_f32();
         if x > top { x } else { top }
     });
-    let overflows = !L::rounded(top / temperature).to_f32().is_finite();
-    let base = if overflows { top } else { 0.0 };
+    let fits = L::rounded(top / temperature).to_f32().is_finite();
+    let base = if fits { 0.0 } else { top };
     for logit in logits {
         logit.change(|x| {
             let distance = x - base;
-            if overflows && x == top {
+            if !fits && x == top {
                 0.0
             } else if distance == f32::NEG_INFINITY {
                 distance
