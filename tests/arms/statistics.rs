@@ -45,16 +45,24 @@ pub fn softmax(logits: &[f32], temperature: f64) -> Vec<f64> {
     weights.iter().map(|weight| weight / total).collect()
 }
 
-/// The bin of each token, where consecutive tokens fill bins of about equal probability, and what each bin holds.
+/// The bin of each token and what each bin holds: consecutive tokens, until they hold a part in `number`.
 pub fn bins(probs: &[f64], number: usize) -> (Vec<usize>, Vec<f64>) {
-    let (mut held, mut before) = (vec![0.0; number], 0.0);
-    let bins = probs.iter().map(|p| {
-        let bin = ((before * number as f64) as usize).min(number - 1);
-        before += p;
-        held[bin] += p;
-        bin
-    });
-    (bins.collect(), held)
+    let mut held = vec![0.0];
+    let mut bin = |p: &f64| {
+        let last = held.len() - 1;
+        held[last] += p;
+        if held[last] * number as f64 >= 1.0 {
+            held.push(0.0);
+        }
+        last
+    };
+    let mut bins: Vec<usize> = probs.iter().map(&mut bin).collect();
+    // What is left at the end goes to the bin before it.
+    let rest = held.pop().expect("there is one");
+    let last = held.len() - 1;
+    held[last] += rest;
+    bins.iter_mut().for_each(|bin| *bin = (*bin).min(last));
+    (bins, held)
 }
 
 /// What the chi-square tests of a million draws in 8 cells see: one probability that is off by 2 percent.

@@ -12,6 +12,7 @@ mod list;
 mod output;
 mod parity;
 mod progress;
+mod prove_precision;
 mod record;
 mod show;
 mod speculate;
@@ -38,6 +39,7 @@ enum Command {
     Compile(compile::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
+    ProvePrecision(prove_precision::Arguments),
     Explain(explain::Arguments),
 }
 
@@ -51,6 +53,7 @@ impl Command {
             Command::Compile(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
+            Command::ProvePrecision(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
         }
     }
