@@ -62,6 +62,12 @@ impl Layout {
         if self.rows == 0 || self.columns == 0 { 0 } else { (self.rows - 1) * self.row_stride + self.columns }
     }
 
+    /// The elements of row `index`, which must be below the number of rows. Rows without columns have none, wherever they begin.
+    pub(crate) fn row(&self, index: usize) -> std::ops::Range<usize> {
+        let start = if self.columns == 0 { 0 } else { index * self.row_stride };
+        start..start + self.columns
+    }
+
     /// Rows follow each other without a gap.
     pub fn is_contiguous(&self) -> bool {
         self.rows <= 1 || self.row_stride == self.columns

@@ -38,8 +38,7 @@ impl<'a, T> Rows<'a, T> {
 
     /// Row `index`, which must be below [`Rows::rows`].
     pub fn row(&self, index: usize) -> &'a [T] {
-        let start = index * self.layout.row_stride();
-        &self.data[start..start + self.columns()]
+        &self.data[self.layout.row(index)]
     }
 }
 
@@ -62,8 +61,7 @@ impl<'a, T: Send> RowsMut<'a, T> {
 
     /// Row `index`, which must be below [`RowsMut::rows`].
     pub fn row_mut(&mut self, index: usize) -> &mut [T] {
-        let (start, columns) = (index * self.layout.row_stride(), self.columns());
-        &mut self.data[start..start + columns]
+        &mut self.data[self.layout.row(index)]
     }
 
     /// The rows, one after the other. Of a matrix without columns there are none.

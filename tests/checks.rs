@@ -166,6 +166,16 @@ fn row(logits: &[f32; 4]) -> Argument<'_> {
 }
 
 #[test]
+fn rows_without_columns_may_be_any_distance_apart() {
+    let (probs, inv_q, mut tokens) = ([0f32; 0], [0f64; 0], [5i32; 3]);
+    let probs = probs.view().strided(3, 0, 7).expect("it fits");
+    let inv_q = inv_q.view().strided(3, 0, 9).expect("it fits");
+    let call = RandomSample { output_token_ids: tokens.view_mut(), probs, inv_q };
+    call.launch(&Device::Cpu).expect("an empty vocabulary is fine");
+    assert_eq!(tokens, [-1; 3]);
+}
+
+#[test]
 fn the_untyped_call_checks_what_the_types_would() {
     let argmax = kernel("argmax");
     let (logits, mut tokens) = ([0f32; 4], [0i64; 1]);

@@ -70,6 +70,7 @@ fn run(kernel: &Kernel) -> TokenStream {
     });
     quote! {
         fn #function(args: &mut [::tidelock::Argument<'_>], bound: &::tidelock::Bound) -> ::tidelock::Result<()> {
+            #[allow(unused_variables)] // an arm without scalars has no use for `bound`
             fn arm<#declared>(args: &mut [::tidelock::Argument<'_>], bound: &::tidelock::Bound) -> ::tidelock::Result<()>
             where
                 for<'a> #name<'a, #named>: ::tidelock::CpuArm,
