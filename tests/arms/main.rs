@@ -3,6 +3,7 @@
 mod block_table;
 mod defects;
 mod eagle;
+mod expansion;
 mod fly;
 mod streams;
 mod support;
