@@ -154,7 +154,7 @@ fn greedy_is_what_looking_forwards_gives() {
             case.logits.fill_with(|| if draw.below(8) == 0 { f32::NEG_INFINITY } else { 1.0 });
             let matches = |token: usize| case.drafts[token] >= 0 && i64::from(case.drafts[token]) == case.argmax[token];
             let mut expected = case.argmax.clone();
-            for token in 0..tokens {
+            for (token, expected) in expected.iter_mut().enumerate() {
                 let end = if token < cut as usize { cut as usize } else { tokens };
                 let (draft, window) = (case.drafts[token], token + 1..token + 1 + case.window as usize);
                 if (0..4).contains(&draft)
@@ -164,7 +164,7 @@ fn greedy_is_what_looking_forwards_gives() {
                     && case.logits[token * 4 + draft as usize] > f32::NEG_INFINITY
                 {
                     let_through += usize::from(!matches(token));
-                    expected[token] = i64::from(draft);
+                    *expected = i64::from(draft);
                 }
             }
             assert_eq!(case.run(device), expected, "{device}");
@@ -265,11 +265,11 @@ fn random_is_what_looking_forwards_gives() {
             let possible = |token: usize| pair(token).0 > 0.0 && pair(token).1 > 0.0;
             let accepted = |token: usize| possible(token) && f64::from(pair(token).0 / pair(token).1) >= given[token].2;
             let mut expected: Vec<f64> = given.iter().map(|draft| draft.2).collect();
-            for token in 0..tokens {
+            for (token, expected) in expected.iter_mut().enumerate() {
                 let mut following = token + 1..token + 1 + window;
                 if possible(token) && !accepted(token) && following.end <= tokens && following.all(accepted) {
                     let_through += 1;
-                    expected[token] = 0.0;
+                    *expected = 0.0;
                 }
             }
             assert_eq!(random(device, &drafts, &given, true, window as i32, 1.0), expected, "{device}");

@@ -4,6 +4,7 @@ mod bad_words;
 mod block_table;
 mod defects;
 mod eagle;
+mod expansion;
 mod filter;
 mod fly;
 mod gumbel;
