@@ -7,7 +7,8 @@ use serde::Serialize;
 use tidelock::Device;
 
 use super::settings::{Settings, Verification};
-use super::tokenizer::Tokenizer;
+use crate::precision::Precision;
+use crate::tokenizer::Tokenizer;
 
 /// A step's outcome.
 #[derive(Serialize)]
@@ -21,7 +22,7 @@ pub struct Report {
     /// The temperature is 0: drafts are judged by the target's most likely token.
     pub greedy: bool,
     /// Type of the noise; nothing where none is drawn.
-    pub noise: Option<&'static str>,
+    pub noise: Option<Precision>,
     /// Seed of the first request.
     pub seed: i64,
     /// Temperature of the target.
@@ -82,7 +83,7 @@ impl Report {
         let drafted = requests.iter().map(|request| request.drafted.len()).sum();
         let accepted = requests.iter().map(|request| request.accepted).sum();
         let tokens: usize = requests.iter().map(|request| request.tokens.len()).sum();
-        let noise = if settings.use_fp64_gumbel { "f64" } else { "f32" };
+        let noise = Precision::new(settings.use_fp64_gumbel);
         Report {
             file: path.display().to_string(),
             device: device.to_string(),

@@ -7,8 +7,8 @@ use tidelock::sampling::{
 use tidelock::{AsView, AsViewMut, Buffer, Device, Result};
 
 use super::file::Speculation;
-use super::logits::Logits;
 use super::settings::Settings;
+use crate::logits::Logits;
 
 /// A step that can be run again and then gives the same tokens.
 ///

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::report::{Report, Request, Timing};
 use crate::output;
+use crate::precision::Precision;
 
 /// Prints a line for each request, then what is to be said of all.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -20,7 +21,7 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "acceptance rate  {rate}, {} of {} drafted tokens", report.accepted, report.drafted)?;
     writeln!(out, "mean tokens      {:.3} a request", report.mean_tokens)?;
     writeln!(out, "device           {}", report.device)?;
-    writeln!(out, "noise            {}", report.noise.unwrap_or("none, greedy"))?;
+    writeln!(out, "noise            {}", Precision::label(report.noise))?;
     writeln!(out, "seed             {}", report.seed)?;
     writeln!(out, "time             {}", time(&report.time))
 }
