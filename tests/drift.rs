@@ -143,12 +143,12 @@ fn one_edit_alone_fails_the_build_and_names_the_place() {
     let copy = Copy::new();
     assert_eq!(copy.build(), None, "the copy builds as it is");
 
-    let vocab_size = "      vocab_size: {scalar: i32, from: dim, doc: Tokens in the vocabulary.}\n";
+    let vocab_size = "      vocab_size: {scalar: i32, from: dim, max: 1073741824, doc: Tokens in the vocabulary.}\n";
     let argmax = |from: &'static str, to: &'static str| move |text: &str| in_kernel(text, "argmax", from, to);
     let recovered =
         |from: &'static str, to: &'static str| move |text: &str| in_kernel(text, "sample_recovered_tokens", from, to);
 
-    let added = "      vocab_size: {scalar: i32, from: dim, doc: Tokens in the vocabulary.}\n      \
+    let added = "      vocab_size: {scalar: i32, from: dim, max: 1073741824, doc: Tokens in the vocabulary.}\n      \
                  top_k: {scalar: i32, default: 0, doc: How many are kept.}\n";
     insta::assert_snapshot!("added", copy.with(RACE, argmax(vocab_size, added)));
     insta::assert_snapshot!(
