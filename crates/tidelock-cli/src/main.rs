@@ -6,15 +6,20 @@
 mod check;
 mod compile;
 mod describe;
+mod example;
 mod explain;
 mod kernels;
 mod list;
+mod logits;
 mod output;
 mod parity;
+mod precision;
 mod progress;
 mod record;
+mod sample;
 mod show;
 mod speculate;
+mod tokenizer;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -32,6 +37,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Speculate(speculate::Arguments),
+    Sample(Box<sample::Arguments>), // many flags
     List(list::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),
@@ -45,6 +51,7 @@ impl Command {
     fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
         match self {
             Command::Speculate(arguments) => arguments.run(out),
+            Command::Sample(arguments) => arguments.run(out),
             Command::List(arguments) => arguments.run(out),
             Command::Show(arguments) => arguments.run(out),
             Command::Check(arguments) => arguments.run(out),

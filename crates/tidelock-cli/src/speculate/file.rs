@@ -9,8 +9,8 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use tidelock::Device;
 
-use super::logits::Logits;
 use super::settings;
+use crate::logits::{Logits, Values};
 
 const TENSORS: [&str; 5] = ["target_logits", "draft_logits", "bonus_logits", "draft_token_ids", "cu_num_draft_tokens"];
 
@@ -106,7 +106,8 @@ fn logits(
 ) -> anyhow::Result<Logits> {
     ensure!(view.shape() == shape, "tensor `{name}`: expected shape {expected}, got {:?}", view.shape());
     ensure!(shape[1] > 0, "tensor `{name}`: expected at least one token in the vocabulary, got shape {shape:?}");
-    Logits::read(&view, shape, device).with_context(|| format!("tensor `{name}`"))
+    Logits::read(view.dtype(), view.data(), shape, Values::Samplable, device)
+        .with_context(|| format!("tensor `{name}`"))
 }
 
 fn cumulative(ends: &[i32], num_tokens: usize) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use tidelock::{AsView, AsViewMut, Buffer, Result};
 use super::Step;
 use super::batch::Batch;
 use super::file::Speculation;
-use super::logits::Logits;
+use crate::logits::Logits;
 
 /// The step and its memory.
 pub struct Greedy {

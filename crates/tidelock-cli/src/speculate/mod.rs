@@ -5,33 +5,29 @@
 mod batch;
 mod file;
 mod greedy;
-mod logits;
 mod random;
 mod report;
 mod settings;
 mod table;
-mod tokenizer;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use tidelock::Device;
 
+use crate::example;
 use crate::output::{self, Format};
+use crate::precision::Precision;
 use batch::Batch;
 use file::Speculation;
 use greedy::Greedy;
 use random::Random;
 use report::{Report, Request, Timing};
-use settings::{Options, Precision, Settings, Verification};
-use tokenizer::Tokenizer;
-
-/// What is verified when no file is named.
-const DEFAULT_FILE: &str = "examples/data/speculation.safetensors";
+use settings::{Options, Settings, Verification};
 
 /// Run one speculative decoding step on the logits in a file
 #[derive(Args)]
@@ -66,11 +62,11 @@ trait Step {
 impl Arguments {
     /// Runs the step and prints what came of it.
     pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-        let path = self.file.map_or_else(default_file, Ok)?;
+        let path = self.file.map_or_else(example::file, Ok)?;
         let device: Device = self.device.parse()?;
         let speculation = Speculation::read(&path, &device)?;
         let settings = Settings::new(&self.options, &speculation).with_context(|| path.display().to_string())?;
-        let tokenizer = tokenizer(self.tokenizer, &path)?;
+        let tokenizer = example::tokenizer(self.tokenizer, &path)?;
         let drafted = speculation.drafted();
         let mut step = step(&device, speculation, &settings)?;
         let timing = measure(&mut *step, &device, self.repeat)?;
@@ -82,21 +78,6 @@ impl Arguments {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn default_file() -> anyhow::Result<PathBuf> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
-    let places = [PathBuf::from(DEFAULT_FILE), checkout.join(DEFAULT_FILE)];
-    match places.iter().find(|path| path.is_file()) {
-        Some(path) => Ok(path.clone()),
-        None => bail!("no FILE was named, and the example is neither at {DEFAULT_FILE} nor at {}", places[1].display()),
-    }
-}
-
-/// The tokenizer that was named, or the one beside the data.
-fn tokenizer(named: Option<PathBuf>, data: &Path) -> anyhow::Result<Option<Tokenizer>> {
-    let beside = || Some(data.with_file_name("tokenizer.json")).filter(|path| path.is_file());
-    named.or_else(beside).map(|path| Tokenizer::read(&path)).transpose()
 }
 
 /// The step that `settings` ask for. The precision of the noise is a type from here on.

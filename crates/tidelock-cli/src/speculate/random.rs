@@ -10,8 +10,8 @@ use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose, Result};
 use super::Step;
 use super::batch::Batch;
 use super::file::Speculation;
-use super::logits::Logits;
 use super::settings::Settings;
+use crate::logits::Logits;
 
 /// The type of the noise in every race: f32, or f64 where `--use-fp64-gumbel` asks for it.
 pub trait Noise: DrawInverseExponentialOutput + SampleRecoveredTokensInvQ + RandomSampleInvQ {}

@@ -6,8 +6,9 @@ use anyhow::bail;
 use serde::Serialize;
 use tidelock::Device;
 
-use super::settings::{Precision, Settings, Verification};
-use super::tokenizer::Tokenizer;
+use super::settings::{Settings, Verification};
+use crate::precision::Precision;
+use crate::tokenizer::Tokenizer;
 
 /// A step's outcome.
 #[derive(Serialize)]

@@ -2,9 +2,9 @@
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use serde::Serialize;
 
 use super::file::Speculation;
+use crate::precision::Precision;
 
 /// Options that change which tokens come out.
 #[derive(Args)]
@@ -59,15 +59,6 @@ pub enum Verification {
     },
 }
 
-/// Floating-point type of the noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum Precision {
-    F32,
-    F64,
-}
-
 impl Settings {
     /// Completes `options` with what the file says.
     pub fn new(options: &Options, file: &Speculation) -> anyhow::Result<Settings> {
@@ -86,7 +77,7 @@ impl Settings {
                 "--synthetic-rates: expected {expected}, one for each drafted position, got {got}"
             );
         }
-        let noise = if options.use_fp64_gumbel { Precision::F64 } else { Precision::F32 };
+        let noise = Precision::new(options.use_fp64_gumbel);
         Ok(Settings {
             seed: options.seed,
             temperature,

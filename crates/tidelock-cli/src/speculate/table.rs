@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::report::{Report, Request, Timing};
-use super::settings::Precision;
 use crate::output;
+use crate::precision::Precision;
 
 /// Prints a line for each request, then what is to be said of all.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -21,7 +21,7 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "acceptance rate  {rate}, {} of {} drafted tokens", report.accepted, report.drafted)?;
     writeln!(out, "mean tokens      {:.3} a request", report.mean_tokens)?;
     writeln!(out, "device           {}", report.device)?;
-    writeln!(out, "noise            {}", noise(report.noise))?;
+    writeln!(out, "noise            {}", Precision::label(report.noise))?;
     writeln!(out, "seed             {}", report.seed)?;
     writeln!(out, "time             {}", time(&report.time))
 }
@@ -44,14 +44,6 @@ fn row(request: &Request) -> [String; 7] {
 fn text(tokens: Option<&[Option<String>]>) -> String {
     let token = |token: &Option<String>| token.as_ref().map_or("-".into(), |text| format!("{text:?}"));
     tokens.unwrap_or_default().iter().map(token).collect::<Vec<_>>().join(" ")
-}
-
-fn noise(noise: Option<Precision>) -> &'static str {
-    match noise {
-        None => "none, greedy",
-        Some(Precision::F32) => "f32",
-        Some(Precision::F64) => "f64",
-    }
 }
 
 fn time(time: &Timing) -> String {
