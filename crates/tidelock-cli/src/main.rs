@@ -38,7 +38,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Speculate(speculate::Arguments),
-    Sample(sample::Arguments),
+    Sample(Box<sample::Arguments>), // many flags
     List(list::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),

@@ -126,7 +126,7 @@ impl Arguments {
         let amount = Amount { samples: self.samples as usize, num_logprobs: self.logprobs.map(|count| count as usize) };
         let drawn = draw(&sampler, &logits, &processors, &settings, amount, &device)?;
         let parts = Parts { settings: &settings, drawn: &drawn, first_row, tokenizer: tokenizer.as_ref() };
-        let noise = (!settings.all_greedy()).then(|| Precision::new(self.use_fp64_gumbel));
+        let noise = (!settings.all_greedy()).then(|| Precision::new(sampler.topk_topp_sampler().use_fp64_gumbel()));
         let mode = self.logprobs.map(|_| self.logprobs_mode.name());
         Ok(Report::new(path, &device, noise, mode, logits.vocab_size, parts.rows()))
     }

@@ -7,6 +7,7 @@ use super::parse;
 
 /// Options with a value for every row.
 #[derive(Args)]
+#[group(skip)]
 #[command(next_help_heading = "Each one value for all rows, or one a row")]
 pub struct Options {
     /// Temperature; 0 is greedy [default: 1]

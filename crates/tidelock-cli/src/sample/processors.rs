@@ -12,6 +12,7 @@ use super::ragged::Ragged;
 
 /// Options of the logits processors. Lists of ids are those of every row.
 #[derive(Args)]
+#[group(skip)]
 #[command(next_help_heading = "Logits processors")]
 pub struct Options {
     /// Ids of the prompt
