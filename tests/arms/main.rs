@@ -7,6 +7,7 @@ mod eagle;
 mod expansion;
 mod filter;
 mod fly;
+mod graph;
 mod gumbel;
 mod logit_bias;
 mod logits;
