@@ -13,6 +13,7 @@ mod logit_bias;
 mod logits;
 mod logprobs;
 mod penalties;
+mod precision;
 mod processors;
 mod race;
 mod sampling;
