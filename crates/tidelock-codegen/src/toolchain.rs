@@ -200,7 +200,8 @@ fn python(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error>
     if ready.exists() {
         return Ok(python);
     }
-    progress(&format!("installing {} into {}", REQUIREMENTS.trim().replace('\n', ", "), folder.display()));
+    let packages: Vec<_> = REQUIREMENTS.lines().filter(|line| !line.starts_with('#')).collect();
+    progress(&format!("installing {} into {}", packages.join(", "), folder.display()));
     let other = |error: std::io::Error| Error::Other(format!("{}: {error}", folder.display()));
     fs::create_dir_all(&folder).map_err(other)?;
     let requirements = folder.join("requirements.txt");
