@@ -75,7 +75,7 @@ pub(crate) fn dims(kernel: &Kernel, length: i64, rows: i64, random: &mut Random)
 }
 
 /// Whether every scalar that is derived from dimension `dim` can be `value`.
-fn fits(kernel: &Kernel, dim: usize, value: i64) -> bool {
+pub(crate) fn fits(kernel: &Kernel, dim: usize, value: i64) -> bool {
     kernel.params.iter().all(|param| match param.kind {
         ParamKind::Scalar { element, source: ScalarSource::Dim(other), max } if other == dim => {
             let holds = match element {
