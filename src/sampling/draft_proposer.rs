@@ -11,7 +11,8 @@ use crate::view::{View, ViewMut};
 ///
 /// `output_token_ids` is i32 `[num_rows]`, `probs` f32 `[num_rows, vocab_size]`, `temperature` f32 `[num_rows]`, `seeds` and
 /// `positions` i64 `[num_rows]`: each request's own, so a seeded request's drafts do not depend on its batch. `noise` has memory for
-/// `num_rows * vocab_size` values, in the precision that the configuration asks for. Allocates nothing and does not synchronise.
+/// `num_rows * vocab_size` values, in the precision that the configuration asks for. On a GPU it
+/// allocates nothing and does not synchronise.
 ///
 /// # Errors
 /// Where views do not fit each other or the device, or the noise is too short.

@@ -86,8 +86,8 @@ impl RejectionSampler {
     ///
     /// `output_token_ids` is i32 `[batch_size, max_spec_len + 1]`: each request's tokens, -1 after the last; `target_logits`
     /// `[num_tokens, vocab_size]`, `draft_probs` f32 of the same shape, what the drafts were drawn from (absent: each was
-    /// certain); `bonus_token_ids` i32 `[batch_size]`, drawn for [`RejectionSampler::bonus_purpose`]. Allocates nothing and does
-    /// not synchronise.
+    /// certain); `bonus_token_ids` i32 `[batch_size]`, drawn for [`RejectionSampler::bonus_purpose`]. On a GPU it allocates nothing
+    /// and does not synchronise.
     ///
     /// # Errors
     /// Where views do not fit each other, the scratch or the device, or a parameter cannot be honoured.

@@ -83,7 +83,8 @@ impl Sampler {
         self.topk_topp_sampler
     }
 
-    /// Samples a token of each row. The logits are read and stay as they are. Allocates nothing and does not synchronise.
+    /// Samples a token of each row. The logits are read and stay as they are. On a GPU it allocates
+    /// nothing and does not synchronise.
     ///
     /// `purpose` is [`Purpose::Sample`], or what [`super::RejectionSampler::bonus_purpose`] says for the rows after drafts.
     ///
@@ -121,8 +122,10 @@ impl Sampler {
         if self.logprobs_mode == LogprobsMode::Raw {
             return logprobs.gather(logits, &output.sampled_token_ids, device);
         }
-        // The race of rows without filters, and the argmax, need no distribution; logprobs do.
-        self.topk_topp_sampler.filter(current, metadata, sampling, device)?;
+        // The race of rows without filters, and the argmax, needed no distribution; logprobs do.
+        if metadata.all_greedy || !metadata.filters() {
+            self.topk_topp_sampler.filter(current, metadata, sampling, device)?;
+        }
         logprobs.gather(sampling.filtered(rows)?.into(), &output.sampled_token_ids, device)
     }
 }

@@ -117,7 +117,8 @@ impl TopKTopPSampler {
         )
     }
 
-    /// Draws a token of each row: i32 `[num_rows]`, -1 where a row has none. Allocates nothing and does not synchronise.
+    /// Draws a token of each row: i32 `[num_rows]`, -1 where a row has none. On a GPU it allocates
+    /// nothing and does not synchronise.
     ///
     /// A row's token depends on its own logits, parameters, seed and position alone, not on the rows beside it.
     ///

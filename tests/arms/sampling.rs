@@ -263,8 +263,9 @@ fn logprobs_are_of_the_model_or_of_what_was_drawn_from() {
     on_each_arm(|device| {
         let (input, temperature) = (rows(device, &TARGET, 1), on(device, &[0.5f32]));
         let (seeds, positions, top_k) = (on(device, &[3i64]), on(device, &[0i64]), on(device, &[2]));
-        let metadata = SamplingMetadata { top_k: Some(top_k.view()), ..sample_rows(&temperature, &seeds, &positions) };
-        let run = |mode| {
+        let unfiltered = sample_rows(&temperature, &seeds, &positions);
+        let filtered = SamplingMetadata { top_k: Some(top_k.view()), ..unfiltered };
+        let run = |mode, metadata: SamplingMetadata<'_>| {
             let sampler = Sampler::new(false, mode);
             let mut scratch = SamplerScratch::new(&sampler, 1, VOCAB, device).expect("there is memory");
             let (mut token, mut logprob, mut rank) = (on(device, &[-7]), on(device, &[9f32]), on(device, &[-7]));
@@ -283,15 +284,21 @@ fn logprobs_are_of_the_model_or_of_what_was_drawn_from() {
                 .forward(output, logits(&input), &processors, &metadata, Purpose::Sample, &mut scratch, device)
                 .expect("the arguments fit");
             let token = read(&token)[0];
-            assert!(token == 3 || token == 6, "top-k 2 keeps tokens 3 and 6, on {device}");
             (token, read(&logprob)[0], read(&rank)[0], read(&top), read(&top_ids))
         };
         let close = |a: f32, b: f64| (f64::from(a) - b).abs() < 1e-6;
-        let (token, logprob, rank, top, ids) = run(LogprobsMode::Raw);
+        let (token, logprob, rank, top, ids) = run(LogprobsMode::Raw, filtered);
         let raw = softmax(&TARGET, 1.0);
         assert!(close(logprob, raw[token as usize].ln()) && close(top[0], raw[3].ln()), "{logprob} {top:?}");
         assert_eq!((rank, ids), (if token == 3 { 1 } else { 2 }, vec![3, 6, 0]), "on {device}");
-        let (token, logprob, _, top, ids) = run(LogprobsMode::Processed);
+        assert!(token == 3 || token == 6, "top-k 2 keeps tokens 3 and 6, on {device}");
+        // Without filters nothing was filtered for the draw, and logprobs are still of the temperature's distribution.
+        let (token, logprob, _, _, _) = run(LogprobsMode::Processed, unfiltered);
+        assert!(close(logprob, softmax(&TARGET, 0.5)[token as usize].ln()), "{logprob} of {token}, on {device}");
+        let greedy = SamplingMetadata { all_greedy: true, ..filtered };
+        let (token, logprob, rank, _, _) = run(LogprobsMode::Processed, greedy);
+        assert!(token == 3 && rank == 1 && close(logprob, softmax(&[2.0, 1.2], 0.5)[0].ln()), "{logprob}, on {device}");
+        let (token, logprob, _, top, ids) = run(LogprobsMode::Processed, filtered);
         let processed = softmax(&[2.0, 1.2], 0.5);
         assert!(close(logprob, processed[usize::from(token == 6)].ln()) && close(top[1], processed[1].ln()), "{top:?}");
         assert_eq!((ids, top[2]), (vec![3, 6, -1], f32::NEG_INFINITY), "two tokens are left, on {device}");
