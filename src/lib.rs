@@ -27,6 +27,7 @@ mod dispatch;
 mod element;
 mod error;
 pub mod exact;
+mod expr;
 mod generated;
 pub mod kernel;
 mod launch;

@@ -169,6 +169,8 @@ fn expression(kernel: &Kernel, expr: &Expr) -> TokenStream {
             Expr::Sub(left, right) => (left, right, quote!(Op::Sub)),
             Expr::Mul(left, right) => (left, right, quote!(Op::Mul)),
             Expr::CeilDiv(left, right) => (left, right, quote!(Op::CeilDiv)),
+            Expr::Min(left, right) => (left, right, quote!(Op::Min)),
+            Expr::Max(left, right) => (left, right, quote!(Op::Max)),
         };
         push(kernel, left, ops);
         push(kernel, right, ops);
