@@ -30,7 +30,15 @@ pub enum Op {
 const MAX_STACK: usize = 40;
 
 /// The value of `expr` where the dimensions have these values; `None` when it overflows or divides by zero.
+#[inline]
 pub fn evaluate(expr: Expr, dims: &[i64]) -> Option<i64> {
+    match *expr {
+        [Op::Dim(index)] => dims.get(index).copied(), // nearly all of them
+        _ => calculate(expr, dims),
+    }
+}
+
+fn calculate(expr: Expr, dims: &[i64]) -> Option<i64> {
     let mut stack = ArrayVec::<i64, MAX_STACK>::new();
     for op in expr {
         let value = match *op {

@@ -8,6 +8,7 @@ use crate::bound::Bound;
 use crate::element::{DType, Scalar};
 use crate::error::Error;
 pub use crate::expr::{Expr, Op, evaluate};
+pub use crate::functions::VariantId;
 
 /// Most parameters a kernel can have.
 pub const MAX_PARAMS: usize = 64;
@@ -266,6 +267,8 @@ pub struct Variant {
     pub ptx_version: &'static str,
     /// It promises divisibility by 16.
     pub aligned: bool,
+    /// Where contexts keep it once it is loaded.
+    pub id: VariantId,
 }
 
 impl Literal {
