@@ -3,6 +3,7 @@
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
 //! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
 
+mod bench;
 mod check;
 mod compile;
 mod describe;
@@ -42,6 +43,7 @@ enum Command {
     List(list::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),
+    Bench(bench::Arguments),
     Compile(compile::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
@@ -57,6 +59,7 @@ impl Command {
             Command::List(arguments) => arguments.run(out),
             Command::Show(arguments) => arguments.run(out),
             Command::Check(arguments) => arguments.run(out),
+            Command::Bench(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
