@@ -13,6 +13,14 @@ use crate::source::Span;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arms(pub Vec<CpuArm>);
 
+impl Arms {
+    /// The arm of `kernel`.
+    pub fn of(&self, kernel: &str) -> Option<&CpuArm> {
+        let name = names::cpu_arguments_name(kernel);
+        self.0.iter().find(|arm| arm.name == name)
+    }
+}
+
 /// One `impl CpuArm for …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuArm {
@@ -86,13 +94,6 @@ pub fn expected(kernel: &Kernel) -> Vec<Expected> {
 /// Path of the CPU arms of `family`.
 pub fn path(family: &str) -> String {
     format!("src/cpu/{family}.rs")
-}
-
-/// The line, counted from 1, of the arm of `kernel` in `text`.
-pub fn line(text: &str, kernel: &str) -> Option<usize> {
-    let name = names::cpu_arguments_name(kernel);
-    let arm = read(text).ok()?.0.into_iter().find(|arm| arm.name == name)?;
-    Some(Span::new("", arm.span.start, arm.span.end).line_column(text).0)
 }
 
 /// The arms that `text` implements.
@@ -212,8 +213,9 @@ mod tests {
         assert_eq!(fields, expected);
         assert_eq!(&text[taken.fields[3].span.clone()], "d: _d");
         assert_eq!(taken.rest, None);
-        assert_eq!(line(text, "pick"), Some(1));
-        assert_eq!(line(text, "other"), None);
+        let all = read(text).unwrap();
+        assert_eq!(all.of("pick").map(|arm| arm.name.as_str()), Some("PickCpu"));
+        assert_eq!(all.of("other"), None);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Brings together what belongs to a kernel and was found in different files: lines, facts, PTX.
 
+use crate::arms::{self, Arms};
 use crate::check::Artifacts;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Compiled, Linked};
 use crate::facts::{self, KernelFacts, Manifest, VariantFacts};
 use crate::model::{Family, Kernel, Registry};
-use crate::source::Sources;
+use crate::ptx;
+use crate::source::{Lines, Sources, Span};
 use crate::variants::{Variant, variants};
-use crate::{arms, ptx};
 
 /// Every kernel of `registry` with all that belongs to it.
 ///
@@ -21,13 +22,14 @@ pub fn link<'a>(
     let mut linked = Vec::new();
     let mut errors = Diagnostics::default();
     for family in &registry.families {
+        let files = Files::of(family, texts);
         let path = facts::manifest_path(&family.name);
         let content = artifacts.manifests.get(&path).map_or(&[][..], Vec::as_slice);
         match facts::read_manifest(&path, content) {
             Err(error) => errors.push(error),
             Ok(manifest) => {
                 for kernel in &family.kernels {
-                    match link_kernel(family, kernel, &manifest, artifacts, texts) {
+                    match link_kernel(family, kernel, &manifest, artifacts, &files) {
                         Ok(kernel) => linked.push(kernel),
                         Err(error) => errors.push(error),
                     }
@@ -38,23 +40,37 @@ pub fn link<'a>(
     if errors.is_empty() { Ok(linked) } else { Err(errors) }
 }
 
+/// What is read once for all kernels of a family.
+struct Files {
+    /// Lines of the registry file.
+    registry: Lines,
+    /// The CPU arms, and the lines of their file.
+    arms: (Arms, Lines),
+}
+
+impl Files {
+    fn of(family: &Family, texts: &Sources) -> Files {
+        let text = |path: &str| texts.get(path).map_or("", String::as_str);
+        let arms = text(&arms::path(&family.name));
+        Files { registry: Lines::of(text(&family.path)), arms: (arms::read(arms).unwrap_or_default(), Lines::of(arms)) }
+    }
+}
+
 fn link_kernel<'a>(
     family: &'a Family,
     kernel: &'a Kernel,
     manifest: &Manifest,
     artifacts: &Artifacts,
-    texts: &Sources,
+    files: &Files,
 ) -> Result<Linked<'a>, Diagnostic> {
     let missing = |what: String| {
         let message = format!("kernel `{}` has no {what}", kernel.name.value);
         Diagnostic::new("TL0201", message, kernel.name.span.clone(), "declared here")
     };
-    let text = texts.get(&family.path).map_or("", String::as_str);
-    let line = |span: &crate::source::Span| span.line_column(text).0;
+    let line = |span: &Span| files.registry.line_column(span.start).0;
     let facts: &KernelFacts<_> = manifest.kernels.get(&kernel.name.value).ok_or_else(|| missing("facts".into()))?;
-    let arm = arms::path(&family.name);
-    let arm_text = texts.get(&arm).map_or("", String::as_str);
-    let arm_line = arms::line(arm_text, &kernel.name.value).ok_or_else(|| missing("CPU arm".into()))?;
+    let (arms, lines) = &files.arms;
+    let arm = arms.of(&kernel.name.value).ok_or_else(|| missing("CPU arm".into()))?;
     let compiled = variants(kernel).into_iter().map(|variant| {
         let facts = facts.variants.get(&variant.name).ok_or_else(|| missing(format!("variant `{}`", variant.name)))?;
         compile(family, variant, facts, manifest, artifacts).ok_or_else(|| missing("readable PTX".into()))
@@ -64,7 +80,7 @@ fn link_kernel<'a>(
         family: &family.name,
         signature: (&family.path, line(&kernel.name.span)),
         gpu_line: facts.line,
-        cpu: (arm, arm_line),
+        cpu: (arms::path(&family.name), lines.line_column(arm.span.start).0),
         variants: compiled.collect::<Result<_, _>>()?,
         param_lines: kernel.params.iter().map(|param| line(&param.name.span)).collect(),
     })

@@ -37,3 +37,20 @@ impl Span {
         Span::new(file, start, start + length)
     }
 }
+
+/// Where the lines of a text begin, to find the lines of many places.
+#[derive(Clone, Debug)]
+pub struct Lines(Vec<usize>);
+
+impl Lines {
+    /// The lines of `text`.
+    pub fn of(text: &str) -> Lines {
+        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    /// Line and column in bytes, both counted from 1, of the byte `at`.
+    pub fn line_column(&self, at: usize) -> (usize, usize) {
+        let line = self.0.partition_point(|&start| start <= at);
+        (line, at - self.0[line - 1] + 1)
+    }
+}

@@ -40,20 +40,15 @@ impl Language {
     }
 }
 
-/// The declaration of `name` in `text`.
-pub fn find(text: &str, name: &str, language: Language) -> Option<Function> {
-    let declared = declarations(text, language);
-    let span = declared.into_iter().rev().find(|span| &text[span.clone()] == name)?;
+/// The declaration of `name` in `text`, which declares `functions`.
+pub fn find(text: &str, functions: &[Range<usize>], name: &str, language: Language) -> Option<Function> {
+    let span = functions.iter().rev().find(|span| &text[(*span).clone()] == name)?.clone();
     let params = params(text, span.end, language)?;
     Some(Function { name: span, params })
 }
 
-/// The names of all functions that `text` declares.
-pub fn functions(text: &str, language: Language) -> Vec<&str> {
-    declarations(text, language).into_iter().map(|span| &text[span]).collect()
-}
-
-fn declarations(text: &str, language: Language) -> Vec<Range<usize>> {
+/// Where the names of all functions stand that `text` declares.
+pub fn functions(text: &str, language: Language) -> Vec<Range<usize>> {
     let marker = match language {
         Language::Python => "def ",
         Language::Cuda => "__global__",
@@ -157,7 +152,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, name: &str, language: Language) -> Option<Vec<(String, bool)>> {
-        let found = find(text, name, language)?;
+        let found = find(text, &functions(text, language), name, language)?;
         assert_eq!(&text[found.name.clone()], name);
         assert!(found.params.iter().all(|param| text[param.span.clone()] == param.name));
         Some(found.params.into_iter().map(|param| (param.name, param.constexpr)).collect())
@@ -168,7 +163,8 @@ mod tests {
         let text = "# def f(no):\ndef g(x): pass\n@jit\ndef f(\n    a,  # first, (of all)\n    b: tl.constexpr = (1, 2), c=\"d, e\",\n):\n";
         let expected = [("a", false), ("b", true), ("c", false)].map(|(name, fixed)| (name.to_string(), fixed));
         assert_eq!(shown(text, "f", Language::Python), Some(expected.to_vec()));
-        assert_eq!(functions(text, Language::Python), ["g", "f"]);
+        let names: Vec<_> = functions(text, Language::Python).into_iter().map(|span| &text[span]).collect();
+        assert_eq!(names, ["g", "f"]);
         assert_eq!(shown(text, "h", Language::Python), None);
         assert_eq!(shown("def f(a, b", "f", Language::Python), None);
         assert_eq!(shown("def f() -> None:", "f", Language::Python), Some(vec![]));

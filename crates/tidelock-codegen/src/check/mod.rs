@@ -15,6 +15,7 @@ mod sources;
 mod variants;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 pub use artifacts::{Artifacts, FOLDERS, Files};
 
@@ -57,14 +58,16 @@ pub struct Status {
 pub fn report(registry: &Registry, artifacts: &Artifacts) -> Report {
     let mut findings = Findings::default();
     let manifests = manifests(registry, artifacts, &mut findings);
+    let sources: SourceFiles =
+        artifacts.kernels.iter().map(|(path, it)| (path.as_str(), SourceFile::of(path, it))).collect();
     let mut subjects: Vec<Subject> = Vec::new();
     for family in &registry.families {
         for kernel in &family.kernels {
-            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, artifacts));
+            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, &sources));
         }
     }
     // Facts that are out of date explain much of what follows, so they come first.
-    sources::check(&subjects, artifacts, &mut findings);
+    sources::check(&subjects, &sources, &mut findings);
     for subject in &mut subjects {
         names::check(subject, &mut findings);
         variants::check(subject, &mut findings);
@@ -197,6 +200,36 @@ fn quoted(path: &str, text: &str, name: &str) -> Span {
     Span::new(path, start, if text[start..].starts_with(&quoted) { start + quoted.len() } else { start })
 }
 
+/// A file under `kernels/`, read once for all of its kernels.
+struct SourceFile<'a> {
+    content: &'a [u8],
+    hash: Hash,
+    /// Its text, where it is UTF-8.
+    text: Option<&'a str>,
+    language: Language,
+    /// The names of its functions, where they stand.
+    functions: Vec<Range<usize>>,
+}
+
+/// Files under `kernels/` by path.
+type SourceFiles<'a> = BTreeMap<&'a str, SourceFile<'a>>;
+
+impl<'a> SourceFile<'a> {
+    fn of(path: &str, content: &'a [u8]) -> SourceFile<'a> {
+        let (text, language) = (std::str::from_utf8(content).ok(), Language::of(path));
+        let functions = text.map_or(vec![], |text| kernel_source::functions(text, language));
+        SourceFile { content, hash: Hash::of(content), text, language, functions }
+    }
+
+    fn find(&self, function: &str) -> Option<Function> {
+        kernel_source::find(self.text?, &self.functions, function, self.language)
+    }
+
+    fn function_names(&self) -> impl Iterator<Item = &'a str> {
+        self.functions.iter().filter_map(|span| self.text?.get(span.clone()))
+    }
+}
+
 /// One kernel and all that is known of it.
 struct Subject<'a> {
     /// Its place among all kernels.
@@ -223,13 +256,12 @@ impl<'a> Subject<'a> {
         family: &'a Family,
         kernel: &'a Kernel,
         manifests: &'a Manifests,
-        artifacts: &'a Artifacts,
+        sources: &SourceFiles<'a>,
     ) -> Subject<'a> {
         let gpu = &kernel.gpu.value;
         let manifest = manifests.get(&family.name);
         let facts = manifest.and_then(|manifest| manifest.kernels.get(&kernel.name.value));
-        let content = artifacts.kernels.get(&gpu.file);
-        let source = content.and_then(|content| std::str::from_utf8(content).ok());
+        let file = sources.get(gpu.file.as_str());
         Subject {
             id,
             family,
@@ -237,10 +269,10 @@ impl<'a> Subject<'a> {
             plans: crate::variants::variants(kernel).iter().map(|variant| variant_plan(kernel, variant)).collect(),
             toolchain: manifest.map(|manifest| &manifest.toolchain),
             facts,
-            source,
-            function: source.and_then(|text| kernel_source::find(text, &gpu.function, Language::of(&gpu.file))),
-            stale: match (content, facts.and_then(|facts| facts.sources.get(&gpu.file))) {
-                (Some(content), Some(hash)) => Hash::of(content) != *hash,
+            source: file.and_then(|file| file.text),
+            function: file.and_then(|file| file.find(&gpu.function)),
+            stale: match (file, facts.and_then(|facts| facts.sources.get(&gpu.file))) {
+                (Some(file), Some(hash)) => file.hash != *hash,
                 _ => false,
             },
             reported: BTreeSet::new(),

@@ -2,30 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Artifacts, Findings, Subject, kernel_source, label_at, similar};
+use super::{Findings, SourceFiles, Subject, label_at, similar};
 use crate::diagnostic::Diagnostic;
-use crate::facts::Hash;
 use crate::source::Span;
 
-pub(super) fn check(subjects: &[Subject], artifacts: &Artifacts, findings: &mut Findings) {
-    changed(subjects, artifacts, findings);
+pub(super) fn check(subjects: &[Subject], files: &SourceFiles, findings: &mut Findings) {
+    changed(subjects, files, findings);
     for subject in subjects {
-        if there(subject, artifacts, findings) {
+        if there(subject, files, findings) {
             compiled(subject, findings);
         }
     }
 }
 
 /// Reports each file that changed, once, with the kernels that were compiled from it.
-fn changed(subjects: &[Subject], artifacts: &Artifacts, findings: &mut Findings) {
-    let hashes: BTreeMap<&str, Hash> =
-        artifacts.kernels.iter().map(|(path, content)| (path.as_str(), Hash::of(content))).collect();
+fn changed(subjects: &[Subject], files: &SourceFiles, findings: &mut Findings) {
     let mut changed: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
     for subject in subjects {
         let sources = subject.facts.iter().flat_map(|facts| &facts.sources);
-        for (path, _) in sources.filter(|(path, hash)| hashes.get(path.as_str()) != Some(hash)) {
+        for (path, _) in sources.filter(|(path, hash)| files.get(path.as_str()).map(|file| &file.hash) != Some(hash)) {
             // A source that is gone altogether is reported where the registry names it.
-            if hashes.contains_key(path.as_str()) || *path != subject.kernel.gpu.value.file {
+            if files.contains_key(path.as_str()) || *path != subject.kernel.gpu.value.file {
                 changed.entry(path).or_default().push(subject);
             }
         }
@@ -36,10 +33,10 @@ fn changed(subjects: &[Subject], artifacts: &Artifacts, findings: &mut Findings)
         let command = format!("run `tidelock compile {}`", families.into_iter().collect::<Vec<_>>().join(" "));
         let ids: Vec<usize> = subjects.iter().map(|subject| subject.id).collect();
         let kernels = kernels.join(", ");
-        let diagnostic = match artifacts.kernels.get(path) {
-            Some(content) => {
+        let diagnostic = match files.get(path) {
+            Some(file) => {
                 let message = format!("{path} changed since its PTX was compiled");
-                let text = String::from_utf8_lossy(content);
+                let text = String::from_utf8_lossy(file.content);
                 let label = format!("compiled into {kernels}");
                 Diagnostic::new("TL0206", message, Span::of_line(path, &text, 1), label)
             }
@@ -54,7 +51,7 @@ fn changed(subjects: &[Subject], artifacts: &Artifacts, findings: &mut Findings)
 }
 
 /// Are the file and the function there that the registry names?
-fn there(subject: &Subject, artifacts: &Artifacts, findings: &mut Findings) -> bool {
+fn there(subject: &Subject, files: &SourceFiles, findings: &mut Findings) -> bool {
     let gpu = &subject.kernel.gpu;
     let (file, function) = (&gpu.value.file, &gpu.value.function);
     let missing = |message: String, label: &str, help: Option<String>| {
@@ -63,22 +60,21 @@ fn there(subject: &Subject, artifacts: &Artifacts, findings: &mut Findings) -> b
         diagnostic
     };
     let name = subject.name();
-    if !artifacts.kernels.contains_key(file) {
-        let help = similar::did_you_mean(file, artifacts.kernels.keys().map(String::as_str));
+    let Some(source) = files.get(file.as_str()) else {
+        let help = similar::did_you_mean(file, files.keys().copied());
         let message = format!("the source of kernel `{name}`, {file}, does not exist");
         findings.push([subject.id], missing(message, "no such file", help));
         return false;
-    }
-    let Some(text) = subject.source else {
+    };
+    if source.text.is_none() {
         let message = format!("the source of kernel `{name}`, {file}, is not UTF-8");
         findings.push([subject.id], missing(message, "not a text", None));
         return false;
-    };
-    let declared = kernel_source::functions(text, subject.language());
-    let found = declared.contains(&function.as_str());
+    }
+    let found = source.function_names().any(|name| name == function);
     if !found {
         let message = format!("{file} defines no function `{function}`, the source of kernel `{name}`");
-        let help = similar::did_you_mean(function, declared);
+        let help = similar::did_you_mean(function, source.function_names());
         findings.push([subject.id], missing(message, "no such function", help));
     }
     found

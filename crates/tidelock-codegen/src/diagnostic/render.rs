@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Diagnostic, Diagnostics, Label};
 use crate::explain::explain;
-use crate::source::{Sources, Span};
+use crate::source::{Lines, Sources, Span};
 
 /// Most errors that are rendered; the others are counted.
 const MAX_RENDERED: usize = 100;
@@ -44,7 +44,7 @@ impl Diagnostics {
     /// A list of objects: place, code, message, labels and help of each error. Lines and columns count from 1, columns
     /// in bytes.
     pub fn to_json(&self, sources: &Sources) -> Value {
-        let lines = sources.iter().map(|(file, text)| (file.as_str(), line_starts(text))).collect();
+        let lines = sources.iter().map(|(file, text)| (file.as_str(), Lines::of(text))).collect();
         self.0.iter().map(|diagnostic| diagnostic.to_json(&lines)).collect()
     }
 }
@@ -75,7 +75,7 @@ impl Diagnostic {
         }
     }
 
-    fn to_json(&self, lines: &Lines) -> Value {
+    fn to_json(&self, lines: &LinesOf) -> Value {
         let mut value = place(&self.primary, lines);
         value["code"] = json!(self.code);
         value["message"] = json!(self.message);
@@ -98,18 +98,10 @@ fn within(span: &Span, text: &str) -> Range<usize> {
 }
 
 /// Where the lines of each file start.
-type Lines<'a> = BTreeMap<&'a str, Vec<usize>>;
+type LinesOf<'a> = BTreeMap<&'a str, Lines>;
 
-fn line_starts(text: &str) -> Vec<usize> {
-    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
-}
-
-fn place(label: &Label, lines: &Lines) -> Value {
-    let position = |at: usize| {
-        let Some(starts) = lines.get(label.span.file.as_str()) else { return (1, 1) };
-        let line = starts.partition_point(|&start| start <= at);
-        (line, at - starts[line - 1] + 1)
-    };
+fn place(label: &Label, lines: &LinesOf) -> Value {
+    let position = |at| lines.get(label.span.file.as_str()).map_or((1, 1), |lines| lines.line_column(at));
     let ((line, column), (end_line, end_column)) = (position(label.span.start), position(label.span.end));
     json!({
         "file": label.span.file,

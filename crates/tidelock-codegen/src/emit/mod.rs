@@ -5,6 +5,11 @@ mod table;
 mod types;
 mod wrapper;
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+
+use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::{Kernel, Registry};
@@ -61,21 +66,37 @@ pub fn emit(registry: &Registry, kernels: &[Linked<'_>]) -> String {
         env!("CARGO_PKG_VERSION"),
         files.join(", "),
     );
-    let items = kernels.iter().map(|linked| {
-        let (wrapper, cpu, table) = (wrapper::emit(linked), cpu::emit(linked), table::emit(linked));
-        quote! { #wrapper #cpu #table }
-    });
     let tables = kernels.iter().map(|linked| crate::names::table(linked.kernel));
-    let tokens = quote! {
-        #(#items)*
-
+    let registry = quote! {
         /// Every kernel of the registry, in the order of its files.
         pub static REGISTRY: &[&::tidelock::Kernel] = &[#(&#tables),*];
     };
-    let text = match syn::parse2(tokens.clone()) {
+    header + &in_parallel(kernels, kernel) + &format(registry)
+}
+
+/// All that is generated for a kernel. A kernel at a time costs a fraction of what all of them at once do.
+fn kernel(linked: &Linked<'_>) -> String {
+    let (wrapper, cpu, table) = (wrapper::emit(linked), cpu::emit(linked), table::emit(linked));
+    // People read the structs; the table is read by rustc alone.
+    format!("{}\n{table}\n\n", format(quote! { #wrapper #cpu }))
+}
+
+/// The texts of all kernels, in order, made on all processors.
+fn in_parallel(kernels: &[Linked<'_>], text: fn(&Linked<'_>) -> String) -> String {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let part = kernels.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let parts: Vec<_> =
+            kernels.chunks(part).map(|part| scope.spawn(move || part.iter().map(text).collect::<String>())).collect();
+        // A panic goes on in the thread that asked.
+        parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+fn format(tokens: TokenStream) -> String {
+    match syn::parse2(tokens.clone()) {
         Ok(file) => prettyplease::unparse(&file),
         // Not reached for a validated registry; rustc then says better than we could what is wrong with the text.
         Err(_) => tokens.to_string(),
-    };
-    header + &text
+    }
 }
