@@ -8,6 +8,15 @@ use crate::error::{Error, Result};
 use crate::view::{AsView, AsViewMut, View, ViewMut};
 
 /// Memory of one device, as one axis.
+///
+/// ```
+/// use tidelock::{AsView, Buffer, Device};
+///
+/// let noise = Buffer::from_slice(&Device::Cpu, &[1.0f64, 0.5, 2.0, 4.0])?;
+/// assert_eq!(noise.view().matrix(2, 2)?.layout().row_stride(), 2);
+/// assert_eq!(noise.to_vec()?, [1.0, 0.5, 2.0, 4.0]);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum Buffer<T> {
     /// Host memory.

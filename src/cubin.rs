@@ -3,6 +3,17 @@
 //! A folder of cubins is an option. A file there is named by the PTX it was made of and by its target, and ends in a checksum
 //! over both and its bytes. So a cubin of an older PTX is never taken, and one that is damaged or was renamed is an error.
 //! What is in the folder runs on the GPU: trust it as you trust the program.
+//!
+//! ```
+//! use tidelock::cubin;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let name = cubin::file_name("5f1c", 90);
+//! std::fs::write(folder.path().join(&name), cubin::seal(b"machine code".to_vec(), "5f1c", 90))?;
+//! assert_eq!(cubin::read(folder.path(), "5f1c", 90)?.as_deref(), Some(&b"machine code"[..]));
+//! assert_eq!(cubin::read(folder.path(), "5f1c", 80)?, None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::io::ErrorKind;
 use std::path::Path;

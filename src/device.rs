@@ -12,6 +12,16 @@ use crate::functions::Functions;
 use crate::{cubin, launch};
 
 /// The CPU, or one CUDA stream.
+///
+/// ```
+/// use tidelock::Device;
+///
+/// let device: Device = "cpu".parse()?;
+/// assert!(matches!(device, Device::Cpu));
+/// let error = "gpu".parse::<Device>().unwrap_err();
+/// assert!(error.to_string().contains("gpu"));
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Clone)]
 pub enum Device {
     /// The CPU arm. A launch returns when its work is done.

@@ -14,6 +14,14 @@
 //! | [`ln_f32`] | every f32 in (0, 1) that is normal | 0.96 |
 //! | [`ln_reduced_f32`] with `k = 0` (`log1p`) | every f32 `f` in [-0.2929, 0.4142], from 2^-33 in size | 0.90 |
 //! | [`ln_f64`] | 2^24 random points in (0, 1), many of them near an end | 0.97 |
+//!
+//! ```
+//! use tidelock::exact::{Scale, ln_f64};
+//!
+//! assert_eq!(Scale::of(1.0).weight(0.0), 1.0);
+//! assert!((Scale::of(2.0).weight(-1.0) - 0.5f32.exp().recip()).abs() < 1e-7);
+//! assert!((ln_f64(0.25) - 0.25f64.ln()).abs() < 1e-15);
+//! ```
 
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 // ln 2 in two parts.

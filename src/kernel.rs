@@ -18,6 +18,12 @@ pub const MAX_DIMS: usize = 8;
 pub const MAX_TYPES: usize = 4;
 
 /// One kernel of the registry.
+///
+/// ```
+/// let kernel = tidelock::REGISTRY.iter().find(|kernel| kernel.name == "argmax").expect("it is in the registry");
+/// assert_eq!((kernel.family, kernel.signature.file), ("race", "signatures/race.yaml"));
+/// assert_eq!(kernel.params[0].name, "output_token_ids");
+/// ```
 #[derive(Debug)]
 pub struct Kernel {
     /// Its name in the registry.

@@ -11,6 +11,15 @@
 //! little more than a look at the logits, in any precision.
 //!
 //! f64 noise is made of two words and f32 noise of one.
+//!
+//! ```
+//! use tidelock::noise::{exponential_f32, exponential_f64, uniform_f64};
+//!
+//! let (first, last) = (uniform_f64(0, 0), uniform_f64(u32::MAX, u32::MAX));
+//! assert!(0.0 < first && last < 1.0);
+//! // 52 bits reach further out than 32.
+//! assert!(exponential_f64(0, 0) > f64::from(exponential_f32(0)));
+//! ```
 
 use crate::exact::{ln_f32, ln_f64, ln_reduced_f32, reduce_f32};
 use crate::philox::Stream;

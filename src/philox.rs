@@ -6,6 +6,12 @@
 //!
 //! A counter gives four words. They serve four neighbouring tokens, one each; and one more counter serves a group of 32, of which
 //! [`crate::noise`] says more.
+//!
+//! ```
+//! // A known answer of Random123.
+//! let words = tidelock::philox::philox4x32_10([0; 4], [0; 2]);
+//! assert_eq!(words, [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
+//! ```
 
 /// Ten rounds of Philox4x32: four random words of a counter and a key.
 #[inline(always)]

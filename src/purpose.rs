@@ -1,6 +1,13 @@
 //! What random numbers are drawn for.
 
 /// The purpose of a draw, the last word of its counter: two uses of the same seed, position and token id share no number.
+///
+/// ```
+/// use tidelock::{Purpose, philox::Stream};
+///
+/// let words = |purpose: Purpose| Stream::new(7, 0, purpose.into()).high_words(0);
+/// assert_ne!(words(Purpose::Draft), words(Purpose::Recovery));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Purpose {

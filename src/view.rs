@@ -16,6 +16,16 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 
 /// Memory that a kernel reads.
+///
+/// ```
+/// use tidelock::AsView;
+///
+/// let padded = [0.5f32, 2.0, 0.0, 7.0, -1.0, 0.0];
+/// let logits = padded.view().strided(2, 2, 3)?;
+/// assert_eq!(logits.layout().to_string(), "[2, 2] with row stride 3");
+/// assert!(padded.view().matrix(2, 4).is_err()); // 8 elements of 6
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct View<'a, T> {
     memory: ReadMemory<'a, T>,

@@ -16,6 +16,28 @@ use crate::view::{View, ViewMut};
 ///
 /// # Errors
 /// Where views do not fit each other or the device, or the noise is too short.
+///
+/// ```
+/// use tidelock::sampling::{InverseExponential, compute_probs_and_sample_next_token};
+/// use tidelock::{AsView, AsViewMut, Device};
+///
+/// let mut noise = InverseExponential::new(&Device::Cpu, true, 2)?;
+/// let (logits, mut tokens, mut probs) = ([0.0f32, 0.0], [-1i32], [0f32; 2]);
+/// let (temperature, seeds, positions) = ([1.0f32], [7i64], [0i64]);
+/// compute_probs_and_sample_next_token(
+///     tokens.view_mut(),
+///     probs.view_mut().matrix(1, 2)?,
+///     logits.view().matrix(1, 2)?.into(),
+///     temperature.view(),
+///     seeds.view(),
+///     positions.view(),
+///     &mut noise,
+///     &Device::Cpu,
+/// )?;
+/// assert_eq!(probs, [0.5, 0.5]);
+/// assert!(tokens[0] == 0 || tokens[0] == 1);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 pub fn compute_probs_and_sample_next_token(
     output_token_ids: ViewMut<'_, i32>,
     mut probs: ViewMut<'_, f32>,

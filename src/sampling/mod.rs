@@ -33,6 +33,38 @@
 //! vLLM keeps all ties at the k-th value in its sorted path and exactly k in its kernel; here it is exactly k. It applies min-p before top-k;
 //! the order here is the one in which each step sees the distribution that the one before left. It leaves min-p out of verification;
 //! here a request's drafts are verified with all of its parameters, save the processors, which the target's logits must have had.
+//!
+//! # A step
+//!
+//! ```
+//! use tidelock::sampling::{LogitsProcessors, LogprobsMode, Sampler, SamplerOutput, SamplerScratch, SamplingMetadata};
+//! use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
+//!
+//! let device = Device::Cpu;
+//! let sampler = Sampler::new(true, LogprobsMode::Raw); // f64 noise
+//! let mut scratch = SamplerScratch::new(&sampler, 2, 4, &device)?; // made once
+//!
+//! let logits = Buffer::from_slice(&device, &[0.1f32, 3.0, -1.0, 0.5, 2.0, 2.0, 2.0, f32::NEG_INFINITY])?;
+//! let temperature = Buffer::from_slice(&device, &[0.0f32, 0.8])?; // the first row is greedy
+//! let (seeds, positions) = (Buffer::from_slice(&device, &[7i64, 11])?, Buffer::from_slice(&device, &[0i64, 5])?);
+//! let metadata = SamplingMetadata {
+//!     temperature: temperature.view(),
+//!     all_greedy: false,
+//!     top_k: None,
+//!     top_p: None,
+//!     min_p: None,
+//!     seeds: seeds.view(),
+//!     positions: positions.view(),
+//! };
+//! let mut tokens = Buffer::zeros(&device, 2)?;
+//! let output = SamplerOutput { sampled_token_ids: tokens.view_mut(), logprobs: None };
+//! let (logits, none) = (logits.view().matrix(2, 4)?.into(), LogitsProcessors::default());
+//! sampler.forward(output, logits, &none, &metadata, Purpose::Sample, &mut scratch, &device)?;
+//! let tokens = tokens.to_vec()?;
+//! assert_eq!(tokens[0], 1);
+//! assert!((0..3).contains(&tokens[1]));
+//! # Ok::<(), tidelock::Error>(())
+//! ```
 
 mod draft_proposer;
 mod logits;

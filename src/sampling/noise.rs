@@ -18,6 +18,18 @@ impl<T: DrawInverseExponentialOutput + SampleRecoveredTokensInvQ + RandomSampleI
 /// Reciprocals of exponential noise, `[rows, vocab_size]`: f64 where the sampler's configuration says `use_fp64_gumbel`.
 ///
 /// There is no other way to noise in this module, so a path cannot ignore the flag.
+///
+/// ```
+/// use tidelock::sampling::InverseExponential;
+/// use tidelock::{AsView, AsViewMut, Device, Purpose};
+///
+/// let mut noise = InverseExponential::new(&Device::Cpu, true, 3)?;
+/// noise.draw([7i64].view(), [0i64].view(), Purpose::Sample, 3, &Device::Cpu)?;
+/// let (probs, mut tokens) = ([0.0f32, 1.0, 0.0], [0i32]);
+/// noise.random_sample(tokens.view_mut(), probs.view().matrix(1, 3)?, &Device::Cpu)?;
+/// assert_eq!(tokens, [1]);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum InverseExponential {
     /// 32-bit noise.

@@ -7,6 +7,19 @@ use crate::view::{View, ViewMut};
 
 /// The processors of a step. What is absent does nothing; what is given has a value for every row, one without effect where a
 /// request does not use it.
+///
+/// ```
+/// use tidelock::sampling::{LogitBias, LogitsProcessors};
+/// use tidelock::{AsView, AsViewMut, Device};
+///
+/// let (token_ids, bias, cu_logit_bias) = ([2i32], [5.0f32], [1i32]);
+/// let bias = LogitBias { token_ids: token_ids.view(), bias: bias.view(), cu_logit_bias: cu_logit_bias.view() };
+/// let mut logits = [0.5f32, 1.0, 2.0];
+/// let processors = LogitsProcessors { logit_bias: Some(bias), ..Default::default() };
+/// processors.apply(logits.view_mut().matrix(1, 3)?, &Device::Cpu)?;
+/// assert_eq!(logits, [0.5, 1.0, 7.0]);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct LogitsProcessors<'a> {
     /// Allowed tokens of each row, a bit a token: i32 `[num_rows, ceil(vocab_size / 32)]`; a grammar's, or of `mark_tokens`.

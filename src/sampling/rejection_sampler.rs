@@ -51,6 +51,38 @@ pub struct SpecDecodeMetadata<'a> {
 }
 
 /// Verifies drafts. What cannot be honoured is refused, never ignored.
+///
+/// ```
+/// use tidelock::sampling::{RejectionSampler, RejectionScratch, SpecDecodeMetadata, Verification};
+/// use tidelock::{AsView, AsViewMut, Device};
+///
+/// let device = Device::Cpu;
+/// let sampler = RejectionSampler::new(true, Verification::Rejection);
+/// let mut scratch = RejectionScratch::new(&sampler, 1, 2, 4, &device)?; // a request, two drafts, four tokens
+/// // Greedy: the first draft is the target's choice, the second is not and is replaced by it.
+/// let target_logits = [0.0f32, 9.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0];
+/// let metadata = SpecDecodeMetadata {
+///     cu_num_draft_tokens: [2i32].view(),
+///     draft_token_ids: [1i32, 3].view(),
+///     temperature: [0.0f32].view(),
+///     is_greedy: None,
+///     all_greedy: true,
+///     all_random: false,
+///     top_k: None,
+///     top_p: None,
+///     min_p: None,
+///     seeds: [7i64].view(),
+///     positions: [10i64, 11].view(),
+///     first_positions: [10i64].view(),
+///     synthetic_conditional_rates: None,
+/// };
+/// let (mut tokens, bonus) = ([0i32; 3], [0i32]);
+/// let target_logits = target_logits.view().matrix(2, 4)?.into();
+/// let output = tokens.view_mut().matrix(1, 3)?;
+/// sampler.forward(output, target_logits, None, bonus.view(), &metadata, &mut scratch, &device)?;
+/// assert_eq!(tokens, [1, 2, -1]);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RejectionSampler {
     sampler: TopKTopPSampler,

@@ -9,6 +9,29 @@ use crate::purpose::Purpose;
 use crate::view::{AsView, AsViewMut, View, ViewMut};
 
 /// Draws tokens. The precision of the noise is said here, once, and is the type of the scratch memory from then on.
+///
+/// ```
+/// use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler};
+/// use tidelock::{AsView, AsViewMut, Device};
+///
+/// let sampler = TopKTopPSampler::new(true);
+/// let mut scratch = SamplingScratch::new(sampler, 1, 4, &Device::Cpu)?;
+/// let (temperature, top_k, seeds, positions) = ([1.0f32], [2i32], [7i64], [0i64]);
+/// let metadata = SamplingMetadata {
+///     temperature: temperature.view(),
+///     all_greedy: false,
+///     top_k: Some(top_k.view()),
+///     top_p: None,
+///     min_p: None,
+///     seeds: seeds.view(),
+///     positions: positions.view(),
+/// };
+/// let (logits, mut tokens) = ([1.0f32, 3.0, 2.0, 0.0], [0i32]);
+/// let logits = logits.view().matrix(1, 4)?.into();
+/// sampler.forward(tokens.view_mut(), logits, &metadata, tidelock::Purpose::Sample, &mut scratch, &Device::Cpu)?;
+/// assert!(tokens == [1] || tokens == [2]); // the two most likely
+/// # Ok::<(), tidelock::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopKTopPSampler {
     use_fp64_gumbel: bool,

@@ -5,6 +5,8 @@
 
 mod render;
 
+pub(crate) use render::MAX_RENDERED;
+
 use crate::source::Span;
 
 /// One thing that is wrong.

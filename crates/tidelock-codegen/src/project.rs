@@ -44,7 +44,7 @@ impl Project {
             paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"))
         {
             let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-            project.insert(format!("{SIGNATURES}/{name}"), fs::read(path).map_err(fail(path))?);
+            project.insert(format!("{SIGNATURES}/{name}"), check::read_file(path).map_err(fail(path))?);
         }
         Ok(project)
     }

@@ -3,10 +3,11 @@
 mod fixture;
 
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use fixture::Fixture;
 use proptest::prelude::*;
-use tidelock_codegen::check::{Artifacts, report};
+use tidelock_codegen::check::{Artifacts, MAX_BYTES, report};
 use tidelock_codegen::model::Registry;
 use tidelock_codegen::{facts, ptx};
 
@@ -152,15 +153,105 @@ fn every_prefix_of_a_ptx_and_of_a_manifest() {
     }
 }
 
+/// A check of the fixture with `content` at `path` ends in a few seconds, whatever it is.
+fn ends_soon(path: &str, content: impl Into<Vec<u8>>) {
+    let mut artifacts = BASE.artifacts.clone();
+    *file(&mut artifacts, path) = content.into();
+    let start = Instant::now();
+    check(&artifacts);
+    assert!(start.elapsed() < Duration::from_secs(20), "{path} took {:?}", start.elapsed());
+}
+
+const PTX: &str = "ptx/pick/fill-f32.ptx";
+const MANIFEST: &str = "ptx/pick.json";
+
+#[test]
+fn hostile_ptx_ends_soon() {
+    let header = ".version 8.0 .target sm_80 .address_size 64 ";
+    let many = |text: &str, count: usize| format!("{header}{}", text.repeat(count));
+    ends_soon(PTX, many("{", 1_000_000));
+    ends_soon(PTX, many("/*", 500_000));
+    ends_soon(PTX, many("// \n", 300_000));
+    ends_soon(PTX, many("\"", 999_999));
+    ends_soon(PTX, many(".extern .shared ", 100_000));
+    ends_soon(PTX, many(".extern /* */ ", 100_000));
+    ends_soon(PTX, many(".extern { } ", 100_000));
+    ends_soon(PTX, many(".entry fill_kernel() { } ", 100_000));
+    ends_soon(PTX, many(".entry f(.param .u64 .ptr .align 99999999999999999999 x)", 1));
+    ends_soon(PTX, many(".entry f(.param .b8 x[18446744073709551615]) {}", 1));
+    ends_soon(
+        PTX,
+        format!("{header}.entry fill_kernel({}) {{}}", ".param .b64 x[18446744073709551615],".repeat(30_000)),
+    );
+    ends_soon(PTX, format!("{header}.entry {} () {{}}", "f".repeat(1_000_000)));
+    ends_soon(PTX, format!(".version {} .target {}", "9".repeat(500_000), "s".repeat(500_000)));
+    ends_soon(PTX, [header.as_bytes(), &[0xff; 1_000_000]].concat());
+    ends_soon(PTX, vec![0; 1_000_000]);
+}
+
+#[test]
+fn hostile_facts_end_soon() {
+    let committed = String::from_utf8(BASE.artifacts.manifests[MANIFEST].clone()).unwrap();
+    let with = |from: &str, to: String| {
+        assert!(committed.contains(from), "{from}");
+        ends_soon(MANIFEST, committed.replacen(from, &to, 1));
+    };
+    ends_soon(MANIFEST, "[".repeat(1_000_000));
+    ends_soon(MANIFEST, "{\"a\":".repeat(300_000));
+    ends_soon(MANIFEST, format!("{{\"format\": {}}}", "9".repeat(1_000_000)));
+    ends_soon(MANIFEST, [committed.as_bytes(), b"\xff"].concat());
+    with("\"format\": 1", format!("\"format\": 1, \"{}\": 1", "x".repeat(1_000_000)));
+    with("\"format\": 1", format!("\"format\": 1{}", ", \"format\": 1".repeat(30_000)));
+    with("\"line\": 34", "\"line\": 18446744073709551615".into());
+    with("\"shared\": ", "\"shared\": 1844674407370955161".into());
+    with("\"num_warps\": ", "\"num_warps\": 429496729".into());
+    with("\"value\"", format!("\"{}\"", "é".repeat(500_000)));
+    let (nothing, start) = ("\"sources\": {}, \"variants\": {}", "\"kernels\": {");
+    let kernels: String = (0..20_000)
+        .map(|i| {
+            format!("\"k{i}\": {{\"file\": \"k.py\", \"function\": \"k\", \"line\": 1, \"params\": [], {nothing}}},")
+        })
+        .collect();
+    with(start, format!("{start}{kernels}"));
+    let params = "{\"name\": \"x\", \"constexpr\": false, \"line\": 1, \"column\": 1},".repeat(30_000);
+    with("\"params\": [", format!("\"params\": [{params}"));
+    let sources: String = (0..20_000).map(|i| format!("\"kernels/{i}.py\": \"{}\",", "0".repeat(64))).collect();
+    with("\"sources\": {", format!("\"sources\": {{{sources}"));
+    let argument = "{\"name\": \"x\", \"type\": \"i32\", \"divisibility\": null},".repeat(30_000);
+    with("\"arguments\": [", format!("\"arguments\": [{argument}"));
+}
+
+#[test]
+fn hostile_kernel_sources_end_soon() {
+    ends_soon("kernels/pick.py", "def f(".repeat(200_000));
+    ends_soon("kernels/pick.py", "\ndef pick_kernel(".repeat(50_000));
+    let mut artifacts = BASE.artifacts.clone();
+    artifacts.insert("kernels/other.cu".into(), format!("{}(", "__global__ ".repeat(200_000)).into_bytes());
+    let start = Instant::now();
+    check(&artifacts);
+    assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
+}
+
+#[test]
+fn a_file_that_is_too_large_is_an_error_that_names_it() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("ptx");
+    std::fs::create_dir(&folder).unwrap();
+    let file = std::fs::File::create(folder.join("pick.json")).unwrap();
+    file.set_len(MAX_BYTES + 1).unwrap();
+    let error = Artifacts::read(root.path()).unwrap_err().to_string();
+    assert!(error.ends_with("pick.json: expected at most 33554432 bytes, got more"), "{error}");
+}
+
 #[test]
 fn deep_and_long_files_end() {
     let mut artifacts = BASE.artifacts.clone();
     *file(&mut artifacts, "ptx/pick.json") = "[".repeat(1_000_000).into_bytes();
     *file(&mut artifacts, "ptx/pick/fill-f32.ptx") = "{".repeat(1_000_000).into_bytes();
-    *file(&mut artifacts, "kernels/pick.py") = "def f(".repeat(100_000).into_bytes();
+    *file(&mut artifacts, "kernels/pick.py") = "def f(".repeat(30_000).into_bytes();
     check(&artifacts);
     let mut artifacts = BASE.artifacts.clone();
-    let slots = ".param .u64 .ptr .global .align 1 x,".repeat(100_000);
+    let slots = ".param .u64 .ptr .global .align 1 x,".repeat(30_000);
     let text = format!(".version 8.0 .target sm_80 .entry fill_kernel({slots}) {{}}");
     *file(&mut artifacts, "ptx/pick/fill-f32.ptx") = text.into_bytes();
     check(&artifacts);

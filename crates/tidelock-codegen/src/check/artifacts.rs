@@ -1,7 +1,7 @@
 //! The files that a registry is checked against.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::source::Sources;
@@ -22,11 +22,17 @@ pub struct Artifacts {
     pub cpu: Files,
 }
 
+/// The largest file that is read.
+pub const MAX_BYTES: u64 = 32 << 20;
+
 /// The folders that artifacts are in.
 pub const FOLDERS: [&str; 3] = ["kernels", "ptx", "src/cpu"];
 
 impl Artifacts {
     /// Reads them from the crate at `root`. Folders that do not exist are empty.
+    ///
+    /// # Errors
+    /// Where a file cannot be read, or is larger than [`MAX_BYTES`].
     pub fn read(root: &Path) -> io::Result<Artifacts> {
         let mut artifacts = Artifacts::default();
         for folder in FOLDERS {
@@ -48,7 +54,7 @@ impl Artifacts {
                 true if name.starts_with(['.', '_']) => {}
                 true => self.read_folder(root, &path)?,
                 false if kind(&path).is_some() => {
-                    self.insert(path, std::fs::read(entry.path())?);
+                    self.insert(path, read_file(&entry.path())?);
                 }
                 false => {}
             }
@@ -75,6 +81,17 @@ impl Artifacts {
         let texts = all.into_iter().flatten();
         texts.map(|(path, content)| (path.clone(), String::from_utf8_lossy(content).into_owned())).collect()
     }
+}
+
+/// The content of a file of a project, which is not larger than a file of one can be.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_BYTES {
+        let message = format!("{}: expected at most {MAX_BYTES} bytes, got more", path.display());
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(content)
 }
 
 enum Kind {

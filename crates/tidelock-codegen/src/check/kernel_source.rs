@@ -54,7 +54,8 @@ pub fn functions(text: &str, language: Language) -> Vec<Range<usize>> {
         Language::Cuda => "__global__",
     };
     let mut found = Vec::new();
-    for (at, _) in text.match_indices(marker) {
+    let mut markers = text.match_indices(marker).map(|(at, _)| at).peekable();
+    while let Some(at) = markers.next() {
         if language == Language::Python && !(at == 0 || text[..at].ends_with('\n')) {
             continue; // a method, a nested function or a comment
         }
@@ -62,7 +63,7 @@ pub fn functions(text: &str, language: Language) -> Vec<Range<usize>> {
         // The name is the word before the first parenthesis, after the type and any launch bounds.
         let mut rest = match language {
             Language::Python => text[after..].lines().next().unwrap_or_default(),
-            Language::Cuda => &text[after..],
+            Language::Cuda => &text[after..markers.peek().copied().unwrap_or(text.len())],
         };
         let mut start = after;
         let Some(mut open) = rest.find('(') else { continue };

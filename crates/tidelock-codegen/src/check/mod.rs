@@ -17,10 +17,11 @@ mod variants;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-pub use artifacts::{Artifacts, FOLDERS, Files};
+pub(crate) use artifacts::read_file;
+pub use artifacts::{Artifacts, FOLDERS, Files, MAX_BYTES};
 
 use crate::abi;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, MAX_RENDERED};
 use crate::facts::{self, Hash, KernelFacts, Manifest, Toolchain};
 use crate::model::{Family, Kernel, Param, Registry};
 use crate::plan::{VariantPlan, gpu_params, variant_plan};
@@ -154,7 +155,8 @@ fn manifests(registry: &Registry, artifacts: &Artifacts, findings: &mut Findings
             Ok(manifest) => {
                 let text = String::from_utf8_lossy(content);
                 let declared: BTreeSet<_> = family.kernels.iter().map(|kernel| kernel.name.value.as_str()).collect();
-                for name in manifest.kernels.keys().filter(|name| !declared.contains(name.as_str())) {
+                let unknown = manifest.kernels.keys().filter(|name| !declared.contains(name.as_str()));
+                for name in unknown.take(MAX_RENDERED) {
                     let span = quoted(&path, &text, name);
                     let message = format!("{path} has facts of kernel `{name}`, which {} does not have", family.path);
                     let help = similar::did_you_mean(name, declared.iter().copied());

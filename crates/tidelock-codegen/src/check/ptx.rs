@@ -91,8 +91,13 @@ impl File<'_> {
                 self.threads(entry, &mut wrong);
             }
             entries => {
-                let names: Vec<String> = entries.iter().map(|entry| format!("`{}`", entry.name.value)).collect();
-                let found = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+                let names: Vec<String> =
+                    entries.iter().take(3).map(|entry| format!("`{}`", shorten(&entry.name.value))).collect();
+                let found = match (names.as_slice(), entries.len() - names.len()) {
+                    ([], _) => "none".to_string(),
+                    (names, 0) => names.join(", "),
+                    (names, more) => format!("{} and {more} more", names.join(", ")),
+                };
                 let message = format!("{}: expected the entry `{}`, found {found}", self.path, self.variant.entry);
                 let span = entries.first().map_or(0..0, |entry| entry.name.span.clone());
                 wrong.push(("entry".to_string(), self.wrong("TL0305", message, span, "not its kernel")));

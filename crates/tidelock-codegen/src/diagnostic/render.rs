@@ -11,7 +11,7 @@ use crate::explain::explain;
 use crate::source::{Lines, Sources, Span};
 
 /// Most errors that are rendered; the others are counted.
-const MAX_RENDERED: usize = 100;
+pub(crate) const MAX_RENDERED: usize = 100;
 const WIDTH: usize = 160;
 
 impl Diagnostics {

@@ -1,8 +1,8 @@
 //! From the tree of a registry file to the model: every rule about a registry by itself is here.
 //!
-//! A kernel is first read into a draft, part by part ([`kernel`], [`param`], [`constant`]), then the parts are checked
-//! against each other ([`names`], [`dims`], [`references`], [`types`], [`domain`], [`limits`]), and only a registry
-//! without any error becomes a model ([`finish`]). An error never stops the reading, so all of them are seen at once.
+//! A kernel is first read into a draft, part by part (`kernel`, `param`, `constant`), then the parts are checked
+//! against each other (`names`, `dims`, `references`, `types`, `domain`, `limits`), and only a registry
+//! without any error becomes a model (`finish`). An error never stops the reading, so all of them are seen at once.
 
 mod constant;
 mod context;
