@@ -66,19 +66,25 @@ pub fn emit(registry: &Registry, kernels: &[Linked<'_>]) -> String {
         env!("CARGO_PKG_VERSION"),
         files.join(", "),
     );
-    let tables = kernels.iter().map(|linked| crate::names::table(linked.kernel));
-    let registry = quote! {
-        /// Every kernel of the registry, in the order of its files.
-        pub static REGISTRY: &[&::tidelock::Kernel] = &[#(&#tables),*];
+    let registry = || {
+        let tables = kernels.iter().map(|linked| crate::names::table(linked.kernel));
+        quote! {
+            /// Every kernel of the registry, in the order of its files.
+            pub static REGISTRY: &[&::tidelock::Kernel] = &[#(&#tables),*];
+        }
     };
     header + &in_parallel(kernels, kernel) + &format(registry)
 }
 
 /// All that is generated for a kernel. A kernel at a time costs a fraction of what all of them at once do.
 fn kernel(linked: &Linked<'_>) -> String {
-    let (wrapper, cpu, table) = (wrapper::emit(linked), cpu::emit(linked), table::emit(linked));
+    let table = table::emit(linked);
+    let structs = || {
+        let (wrapper, cpu) = (wrapper::emit(linked), cpu::emit(linked));
+        quote! { #wrapper #cpu }
+    };
     // People read the structs; the table is read by rustc alone.
-    format!("{}\n{table}\n\n", format(quote! { #wrapper #cpu }))
+    format!("{}\n{table}\n\n", format(structs))
 }
 
 /// The texts of all kernels, in order, made on all processors.
@@ -93,10 +99,10 @@ fn in_parallel(kernels: &[Linked<'_>], text: fn(&Linked<'_>) -> String) -> Strin
     })
 }
 
-fn format(tokens: TokenStream) -> String {
-    match syn::parse2(tokens.clone()) {
+fn format(tokens: impl Fn() -> TokenStream) -> String {
+    match syn::parse2(tokens()) {
         Ok(file) => prettyplease::unparse(&file),
         // Not reached for a validated registry; rustc then says better than we could what is wrong with the text.
-        Err(_) => tokens.to_string(),
+        Err(_) => tokens().to_string(),
     }
 }
