@@ -68,7 +68,7 @@ impl Report {
             commit: commit(),
             replays,
             flushed_bytes,
-            bandwidth_bytes_per_s: bandwidth,
+            bandwidth_bytes_per_s: bandwidth.round(),
             peer_versions: BTreeMap::new(),
             peers_skipped: Vec::new(),
             results: Vec::new(),
@@ -85,7 +85,7 @@ impl Report {
             vocab_size: case.vocab_size,
             times,
             bytes,
-            limit_us: bytes as f64 / self.bandwidth_bytes_per_s * 1e6,
+            limit_us: (bytes as f64 / self.bandwidth_bytes_per_s * 1e9).round() / 1e3,
             reach_us: case.workload.reach.get(&case.batch).copied(),
             peers: Vec::new(),
         });
