@@ -135,7 +135,9 @@ impl Report {
     /// Writes the record.
     pub fn save(&self, path: &std::path::Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(path, text).with_context(|| path.display().to_string())
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let written = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+        written.with_context(|| path.display().to_string())
     }
 }
 
