@@ -104,7 +104,7 @@ impl Report {
     /// Prints one table: ours, each peer, the limit and the goal.
     pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let driver = self.driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();
-        writeln!(out, "{}{driver}, {:.2} TB/s copied", self.card, self.bandwidth_bytes_per_s / 1e12)?;
+        writeln!(out, "{}{driver}, {:.0} GB/s copied", self.card, self.bandwidth_bytes_per_s / 1e9)?;
         let mut table = output::table(
             ["workload", "batch", "us", "p10", "p90", "limit", "x limit", "reach", "peers, us"],
             &[1, 2, 3, 4, 5, 6, 7],
