@@ -39,9 +39,10 @@ impl Call {
     ) -> Result<Option<Call>> {
         let grid = grid(kernel, bound)?;
         check::places::device(kernel, args, device.stream().context())?;
-        let mut extents = Extents::new(kernel, args);
+        let mut extents = Extents::new();
+        addresses::fill(&mut extents, kernel, args);
         order(args, device.stream(), |index, address, guard| {
-            extents.set_address(index, address);
+            extents[index].address = address;
             guards.push(guard);
         });
         addresses::check(kernel, &extents)?;

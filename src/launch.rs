@@ -59,8 +59,10 @@ impl Module {
     ) -> Result<Module, String> {
         context.bind_to_thread().map_err(|error| format!("the driver failed to make the context current: {error}"))?;
         let is_cubin = cubin.is_some();
-        let image = CString::new(variant.ptx).map_err(|_| "its PTX holds a NUL byte")?.into_bytes_with_nul();
-        let image = cubin.unwrap_or(image);
+        let image = match cubin {
+            Some(cubin) => cubin,
+            None => CString::new(variant.ptx).map_err(|_| "its PTX holds a NUL byte")?.into_bytes_with_nul(),
+        };
         // SAFETY: `image` lives until the call returns. It is a text that ends in NUL, which the driver parses and refuses
         // where it is no PTX; or a cubin as it was made, which says how long it is. The context is current.
         let handle = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(|error| {
@@ -152,11 +154,11 @@ pub(crate) fn launch(
         slots.iter().map(|slot| std::ptr::from_ref(slot).cast_mut().cast()).collect();
     let Grid([x, y, z]) = grid;
     // SAFETY: the function is loaded in the stream's context, which is current; the device that it was found for is borrowed
-    // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, of
-    // which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those of the PTX (checked by the
-    // build, and by the driver's word in `param_info`). The addresses among them are valid for what the kernel reads and
-    // writes (checked by the caller of this function), and stay so until it ends: that is what a view's owner or the caller
-    // of its unsafe constructor answers for.
+    // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, of which the driver reads, and
+    // never writes, the slot's own size now; their number, order and meaning are those of the PTX (checked by the build, and
+    // by the driver's word in `param_info`). The addresses among them are valid for what the kernel reads and writes: they
+    // were checked by `Call::new`, and whoever holds the `Call` holds the borrow of the memory since then. They stay so until
+    // the kernel ends: that is what a view's owner or the caller of its unsafe constructor answers for.
     unsafe {
         result::launch_kernel(
             function.0,

@@ -31,7 +31,7 @@ struct ColdStart {
     first_filtered_step_ms: f64,
     /// The same again.
     next_filtered_step_ms: f64,
-    /// The driver keeps what it compiled, so that the next process is faster, unless this says no (CUDA_CACHE_DISABLE=1).
+    /// The driver may have kept what an earlier process compiled; CUDA_CACHE_DISABLE=1 forbids it.
     driver_cache: bool,
     /// The folder of cubins.
     cubins: Option<String>,
@@ -99,7 +99,7 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         Ok(lap())
     };
     let cubins = std::env::var(tidelock::cubin::VARIABLE).ok();
-    let driver_cache = std::env::var("CUDA_CACHE_DISABLE").is_ok_and(|value| value == "1");
+    let compiles_all = std::env::var("CUDA_CACHE_DISABLE").is_ok_and(|value| value == "1");
     let measured = ColdStart {
         context_ms,
         memory_ms,
@@ -108,7 +108,7 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         next_launch_ms,
         first_filtered_step_ms: step()?,
         next_filtered_step_ms: step()?,
-        driver_cache: !driver_cache,
+        driver_cache: !compiles_all,
         cubins,
     };
     if json { output::json(out, &measured) } else { print(out, &measured) }
