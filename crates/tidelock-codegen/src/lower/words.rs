@@ -99,7 +99,7 @@ impl Context<'_> {
     pub(super) fn constant_name(&mut self, name: &Spanned<String>) {
         let lower = name.value.to_ascii_lowercase();
         let good = is_snake(&lower) && name.value == lower.to_ascii_uppercase();
-        let help = "write it in upper case here and in the kernel, such as `BLOCK_SIZE`";
+        let help = "write it in upper case, such as `BLOCK_SIZE`; where the kernel does not, `as` says what it is called there";
         self.name(name, "constant", good, "not upper case", help);
     }
 
@@ -120,7 +120,7 @@ impl Context<'_> {
         }
         let label = if keyword { "a keyword of Rust" } else { label };
         let help = match (keyword, what) {
-            (true, "parameter") => "choose another name; `as` says what the kernel calls it",
+            (true, "parameter" | "constant") => "choose another name; `as` says what the kernel calls it",
             (true, _) => "choose another name",
             _ => help,
         };
