@@ -8,6 +8,7 @@ mod compile;
 mod describe;
 mod example;
 mod explain;
+mod import;
 mod kernels;
 mod list;
 mod logits;
@@ -21,6 +22,7 @@ mod sample;
 mod show;
 mod speculate;
 mod tokenizer;
+mod words;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -43,6 +45,7 @@ enum Command {
     Show(show::Arguments),
     Check(check::Arguments),
     Compile(compile::Arguments),
+    Import(import::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
@@ -58,6 +61,7 @@ impl Command {
             Command::Show(arguments) => arguments.run(out),
             Command::Check(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
+            Command::Import(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),
