@@ -3,6 +3,7 @@
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
 //! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
 
+mod add_param;
 mod check;
 mod compile;
 mod describe;
@@ -46,6 +47,7 @@ enum Command {
     Check(check::Arguments),
     Compile(compile::Arguments),
     Import(import::Arguments),
+    AddParam(add_param::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
@@ -62,6 +64,7 @@ impl Command {
             Command::Check(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
             Command::Import(arguments) => arguments.run(out),
+            Command::AddParam(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),

@@ -31,8 +31,13 @@ pub fn tidelock_with(arguments: &str, paths: &[&Path]) -> Run {
 
 /// Runs `tidelock` with the words of `arguments` in the folder `at`.
 pub fn tidelock_in(at: &Path, arguments: &str) -> Run {
+    run(at, &arguments.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Runs `tidelock` with `arguments` in the folder `at`.
+pub fn run(at: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidelock"));
-    command.args(arguments.split_whitespace()).current_dir(at).env("NO_COLOR", "1");
+    command.args(arguments).current_dir(at).env("NO_COLOR", "1");
     Run::of(command.output().unwrap())
 }
 
