@@ -13,6 +13,7 @@ mod import;
 mod kernels;
 mod list;
 mod logits;
+mod new;
 mod output;
 mod parity;
 mod precision;
@@ -46,6 +47,7 @@ enum Command {
     Show(show::Arguments),
     Check(check::Arguments),
     Compile(compile::Arguments),
+    New(new::Arguments),
     Import(import::Arguments),
     AddParam(add_param::Arguments),
     Record(record::Arguments),
@@ -63,6 +65,7 @@ impl Command {
             Command::Show(arguments) => arguments.run(out),
             Command::Check(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
+            Command::New(arguments) => arguments.run(out),
             Command::Import(arguments) => arguments.run(out),
             Command::AddParam(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),

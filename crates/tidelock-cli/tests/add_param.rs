@@ -127,8 +127,8 @@ fn bad_input_changes_nothing() {
         "error: top_k:i32: --optional: only a tensor has this; a scalar can have a default"
     );
     assert_eq!(
-        error(&["pick", "k:i32", "--after", "nosie"]),
-        "error: --after: kernel `pick` has no `nosie`; did you mean `noise`?"
+        error(&["pick", "k:i32", "--after", "nois"]),
+        "error: --after: kernel `pick` has no `nois`; did you mean `noise`?"
     );
     let refused = |words: &[&str], code: &str| {
         let text = error(words);
