@@ -1,12 +1,14 @@
 //! The command `tidelock`. Each command is one module: its arguments, and a `run` that writes to the given output.
 //!
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
-//! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
+//! an error, which is printed here and exits with 1 too (`diff` exits with 2); a wrong use of the command line is clap's, and exits with 2.
 
 mod add_param;
 mod check;
 mod compile;
+mod completions;
 mod describe;
+mod diff;
 mod example;
 mod explain;
 mod import;
@@ -50,10 +52,12 @@ enum Command {
     New(new::Arguments),
     Import(import::Arguments),
     AddParam(add_param::Arguments),
+    Diff(diff::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
     Explain(explain::Arguments),
+    Completions(completions::Arguments),
 }
 
 impl Command {
@@ -68,10 +72,12 @@ impl Command {
             Command::New(arguments) => arguments.run(out),
             Command::Import(arguments) => arguments.run(out),
             Command::AddParam(arguments) => arguments.run(out),
+            Command::Diff(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
+            Command::Completions(arguments) => arguments.run(out),
         }
     }
 }

@@ -83,6 +83,7 @@ impl Arguments {
         writeln!(out, "  tidelock compile {family}    makes its PTX; needs no GPU")?;
         writeln!(out, "  cargo build                  generates {} and checks all of it", camel(kernel))?;
         writeln!(out, "  tidelock parity {kernel}     both arms on generated cases, on a machine with a GPU")?;
+        writeln!(out, "  tidelock record {kernel}     keeps what the GPU gave, which `cargo test` asks for")?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -1,5 +1,7 @@
 //! `tidelock compile`: makes PTX of the kernels, and says what that changes. Only a kernel's author needs it.
 
+mod watch;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,11 +28,17 @@ pub struct Arguments {
     /// Write nothing, and fail where what is committed differs from what comes out
     #[arg(long)]
     check: bool,
+    /// Compile what is out of date, and again whenever a registry file or a kernel changes, until Ctrl-C
+    #[arg(long, conflicts_with = "check")]
+    watch: bool,
 }
 
 impl Arguments {
     /// Compiles, and prints each file that changes.
     pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+        if self.watch {
+            return watch::watch(&self.root, &self.selectors, out);
+        }
         let progress = Progress::new();
         let changes = toolchain::compile(&self.root, &self.selectors, &mut |line| progress.say(line));
         drop(progress);
