@@ -98,7 +98,7 @@ fn styles_comments_and_line_ends_are_kept() {
         fs::write(folder.path().join(YAML), &before).unwrap();
         run(folder.path(), &["fill", "value:f32=1.5", "--doc", "V."]).ok();
         run(folder.path(), &["fill", "N_MORE:i32=2", "--doc", "N.", "--tuning"]).ok();
-        run(folder.path(), &["other", "text:i32=2", "--doc", &"Long ".repeat(30).trim_end()]).ok();
+        run(folder.path(), &["other", "text:i32=2", "--doc", "Long ".repeat(30).trim_end()]).ok();
         let expected = yaml
             .replace("          many.\n", "          many.\n      value: {scalar: f32, default: 1.5, doc: V.}\n")
             .replace(

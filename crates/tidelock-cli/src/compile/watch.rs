@@ -69,12 +69,12 @@ fn compile(root: &Path, selectors: &[String], out: &mut impl Write) -> Result<()
     let registry = project.registry().map_err(|errors| Error::Diagnostics(errors, project.sources()))?;
     let wanted = plan(&registry, selectors).map_err(|error| Error::Other(error.to_string()))?;
     let is_wanted = |name: &str| wanted.kernels.iter().any(|kernel| kernel.name == name);
-    let is_stale = |code: &&str| code.starts_with("TL02") || code.starts_with("TL03");
+    let is_stale = |code: &str| code.starts_with("TL02") || code.starts_with("TL03");
     let report = project.check();
     let stale = report
         .kernels
         .iter()
-        .filter(|kernel| is_wanted(&kernel.kernel) && kernel.failed.iter().any(|code| is_stale(&code)));
+        .filter(|kernel| is_wanted(&kernel.kernel) && kernel.failed.iter().any(|code| is_stale(code)));
     let stale: Vec<String> = stale.map(|kernel| kernel.kernel.clone()).collect();
     if stale.is_empty() {
         return Ok(());

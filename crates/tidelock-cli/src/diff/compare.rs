@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tidelock_codegen::model::{
-    Access, Arm, Constant, ConstantValue, Domain, Element, Family, Kernel, Literal, Param, ParamKind, Registry, Scalar,
+    Access, Arm, Constant, ConstantValue, Domain, Element, Family, Kernel, Param, ParamKind, Registry, Scalar,
     ScalarSource, Tensor,
 };
 use tidelock_codegen::source::Span;
+
+use super::describe::{added, described, domain, element, is_cpu_only, kind, list, literal, removed, source, value};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -242,93 +244,4 @@ impl Pair<'_> {
             self.value("constant-value-changed", item, &value(old), &value(new), span);
         }
     }
-}
-
-fn added(param: &Param) -> &'static str {
-    match &param.kind {
-        ParamKind::Tensor(_) => "required-added",
-        ParamKind::Scalar(scalar) => match scalar.source {
-            ScalarSource::Caller => "required-added",
-            ScalarSource::Default(_) if is_cpu_only(param) => "cpu-only-added",
-            ScalarSource::Default(_) => "default-added",
-            ScalarSource::Dim | ScalarSource::Stride(_) => "derived-added",
-        },
-    }
-}
-
-fn removed(param: &Param) -> &'static str {
-    match &param.kind {
-        ParamKind::Tensor(_) => "passed-removed",
-        ParamKind::Scalar(scalar) => match scalar.source {
-            ScalarSource::Caller | ScalarSource::Default(_) => "passed-removed",
-            ScalarSource::Dim => "size-removed",
-            ScalarSource::Stride(_) => "stride-removed",
-        },
-    }
-}
-
-fn is_cpu_only(param: &Param) -> bool {
-    matches!(param.only, Some((Arm::Cpu, _)))
-}
-
-fn kind(kind: &ParamKind) -> &'static str {
-    match kind {
-        ParamKind::Tensor(_) => "tensor",
-        ParamKind::Scalar(_) => "scalar",
-    }
-}
-
-fn described(param: &Param) -> String {
-    match &param.kind {
-        ParamKind::Tensor(tensor) => format!("tensor of {}", element(&tensor.element.value)),
-        ParamKind::Scalar(scalar) => format!("scalar {}, {}", element(&scalar.element.value), source(&scalar.source)),
-    }
-}
-
-fn element(element: &Element) -> String {
-    match element {
-        Element::Fixed(dtype) => dtype.name().to_string(),
-        Element::Variable(name) => name.clone(),
-    }
-}
-
-fn source(source: &ScalarSource) -> String {
-    match source {
-        ScalarSource::Caller => "from the caller".to_string(),
-        ScalarSource::Default(value) => format!("default {}", literal(value)),
-        ScalarSource::Dim => "a size".to_string(),
-        ScalarSource::Stride(tensor) => format!("stride of {tensor}"),
-    }
-}
-
-fn domain(domain: &Domain) -> String {
-    match domain {
-        Domain::Range(low, high) => format!("{low}..{high}"),
-        Domain::InclusiveCumsum(size) => format!("inclusive_cumsum({size})"),
-        other => {
-            let words = tidelock_codegen::expr::WORDS.iter();
-            words.into_iter().find(|(_, domain)| domain == other).map_or(String::new(), |(word, _)| (*word).to_string())
-        }
-    }
-}
-
-fn value(constant: &Constant) -> String {
-    match &constant.value {
-        ConstantValue::Fixed(value) => literal(value),
-        ConstantValue::Present(tensor) => format!("present({tensor})"),
-        ConstantValue::Absent(tensor) => format!("absent({tensor})"),
-        ConstantValue::DType(tensor) => format!("dtype({tensor})"),
-    }
-}
-
-fn literal(value: &Literal) -> String {
-    match value {
-        Literal::Bool(value) => value.to_string(),
-        Literal::Int(value) => value.to_string(),
-        Literal::Float(value) => format!("{value:?}"),
-    }
-}
-
-fn list(items: impl IntoIterator<Item = String>) -> String {
-    format!("[{}]", items.into_iter().collect::<Vec<_>>().join(", "))
 }

@@ -1,6 +1,7 @@
 //! `tidelock diff`: what a change of the registry breaks, as a semver check does for an interface.
 
 mod compare;
+mod describe;
 mod load;
 mod rules;
 

@@ -6,22 +6,17 @@ use std::ops::Range;
 
 use tidelock_codegen::model::{Access, Literal};
 
+use super::cpp::{Comments, Token, is_word, mistake, tokens, typedefs};
 use super::source::{Kernel, Mistake, Param, Role, dtype};
-
-/// A word, a number, a string or a sign, and where it stands.
-#[derive(Clone, Copy, Debug)]
-struct Token<'a> {
-    text: &'a str,
-    at: usize,
-}
 
 /// The kernels of `text`, in its order.
 pub fn read(text: &str) -> Result<Vec<Kernel>, Mistake> {
     let (tokens, comments) = tokens(text)?;
     let source = Source { text, tokens: &tokens, comments, names: typedefs(&tokens) };
     let mut kernels: Vec<(Kernel, bool)> = Vec::new();
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "__global__") {
-        let Some((kernel, defined)) = source.kernel(at, token.at)? else { continue };
+    for at in 0..tokens.len() {
+        let Some(last) = source.global(at) else { continue };
+        let Some((kernel, defined)) = source.kernel(at, last)? else { continue };
         // A prototype says nothing that the definition does not say better.
         let same = |other: &(Kernel, bool)| other.0.function == kernel.function && types(&other.0) == types(&kernel);
         match kernels.iter_mut().find(|other| same(other)) {
@@ -44,112 +39,6 @@ pub fn made_by_macros(text: &str) -> usize {
 fn types(kernel: &Kernel) -> Vec<(Option<&str>, bool)> {
     let is_tensor = |param: &Param| matches!(param.role, Role::Tensor { .. });
     kernel.params.iter().map(|param| (param.note.as_deref(), is_tensor(param))).collect()
-}
-
-fn mistake(message: impl Into<String>, span: Range<usize>) -> Mistake {
-    Mistake { language: "CUDA C++", message: message.into(), span }
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Comments by the line that they begin in.
-type Comments = BTreeMap<usize, String>;
-
-/// Words and signs without comments and preprocessor lines.
-fn tokens(text: &str) -> Result<(Vec<Token<'_>>, Comments), Mistake> {
-    let (mut tokens, mut comments) = (Vec::new(), BTreeMap::new());
-    let (mut at, mut line, mut fresh) = (0, 1, true);
-    while let Some(letter) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let length = if letter == '\n' {
-            fresh = true;
-            1
-        } else if letter.is_whitespace() {
-            letter.len_utf8()
-        } else if rest.starts_with("//") {
-            let comment = rest.lines().next().unwrap_or(rest);
-            comments.insert(line, comment.trim_start_matches('/').trim().to_string());
-            comment.len()
-        } else if rest.starts_with("/*") {
-            let end = rest.find("*/").ok_or_else(|| mistake("this comment has no end", at..at + 2))?;
-            comments.insert(line, rest[2..end].trim_matches(|c: char| c == '*' || c.is_whitespace()).to_string());
-            end + 2
-        } else if letter == '#' && fresh {
-            // A preprocessor line, which a backslash continues.
-            let mut end = 0;
-            for line in rest.split_inclusive('\n') {
-                end += line.len();
-                if !line.trim_end().ends_with('\\') {
-                    break;
-                }
-            }
-            end - usize::from(rest[..end].ends_with('\n'))
-        } else if letter == '"' || letter == '\'' {
-            let mut escaped = false;
-            let end = rest.char_indices().skip(1).find(|(_, c)| {
-                let ends = !escaped && *c == letter;
-                escaped = !escaped && *c == '\\';
-                ends
-            });
-            let end = end.map(|(end, _)| end + 1).ok_or_else(|| mistake("this text has no end", at..at + 1))?;
-            tokens.push(Token { text: &rest[..end], at });
-            end
-        } else if is_word(letter) {
-            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(Token { text: &rest[..end], at });
-            end
-        } else {
-            let two = rest.get(..2).filter(|two| {
-                matches!(
-                    *two,
-                    "==" | "<="
-                        | ">="
-                        | "!="
-                        | "+="
-                        | "-="
-                        | "*="
-                        | "/="
-                        | "|="
-                        | "&="
-                        | "^="
-                        | "++"
-                        | "--"
-                        | "::"
-                        | "->"
-                        | "&&"
-                        | "||"
-                )
-            });
-            let end = two.map_or(letter.len_utf8(), str::len);
-            tokens.push(Token { text: &rest[..end], at });
-            end
-        };
-        if letter != '\n' && !letter.is_whitespace() {
-            fresh = false;
-        }
-        line += text[at..at + length].matches('\n').count();
-        at += length;
-    }
-    Ok((tokens, comments))
-}
-
-/// Names that `typedef TYPE NAME;` and `using NAME = TYPE;` give to types.
-fn typedefs<'a>(tokens: &[Token<'a>]) -> BTreeMap<&'a str, String> {
-    let mut names = BTreeMap::new();
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| matches!(token.text, "typedef" | "using")) {
-        let words: Vec<&str> =
-            tokens[at + 1..].iter().map(|token| token.text).take_while(|text| *text != ";").take(8).collect();
-        match (token.text, words.as_slice()) {
-            ("typedef", [kind @ .., name]) if kind.iter().all(|word| word.chars().all(is_word)) => {
-                names.insert(*name, kind.join(" "));
-            }
-            ("using", [name, "=", kind @ ..]) => _ = names.insert(*name, kind.concat()),
-            _ => {}
-        }
-    }
-    names
 }
 
 struct Source<'a> {
@@ -185,15 +74,26 @@ impl<'a> Source<'a> {
         Err(mistake(format!("`{}` is never closed", &self.text[start..start + 1]), start..start + 1))
     }
 
-    /// The kernel that `__global__` at `start` declares, and whether its body is here.
-    fn kernel(&self, start: usize, place: usize) -> Result<Option<(Kernel, bool)>, Mistake> {
+    /// The last word of what says `__global__` at `at`: itself, or what the preprocessor makes of it.
+    fn global(&self, at: usize) -> Option<usize> {
+        const EXPANDED: [&str; 6] = ["__attribute__", "(", "(", "global", ")", ")"];
+        if self.tokens[at].text == "__global__" {
+            return Some(at);
+        }
+        let expanded = self.tokens.get(at..at + EXPANDED.len())?.iter().map(|token| token.text).eq(EXPANDED);
+        expanded.then_some(at + EXPANDED.len() - 1)
+    }
+
+    /// The kernel that `__global__`, whose words are from `start` to `last`, declares, and whether its body is here.
+    fn kernel(&self, start: usize, last: usize) -> Result<Option<(Kernel, bool)>, Mistake> {
+        let place = self.tokens[start].at;
         let mut num_warps = None;
-        let mut at = start + 1;
+        let mut at = last + 1;
         let (name, open) = loop {
             let Some(token) = self.tokens.get(at) else {
                 return Err(mistake(
                     "a kernel begins here and its declaration never ends",
-                    place..place + "__global__".len(),
+                    place..self.tokens[last].at + self.tokens[last].text.len(),
                 ));
             };
             match token.text {
@@ -324,8 +224,9 @@ impl<'a> Source<'a> {
         let plain: Vec<&str> =
             kind.iter().map(|token| token.text).filter(|text| *text != "*" && !qualifiers.contains(text)).collect();
         let plain = plain.join(" ");
-        let resolved = self.names.get(plain.as_str()).map_or(plain.as_str(), String::as_str);
-        let element = dtype(resolved);
+        // A well-known name is what it is everywhere, however this file's headers define it.
+        let defined = self.names.get(plain.as_str()).and_then(|other| dtype(other));
+        let element = dtype(&plain).or(defined);
         let shown = kind.iter().map(|token| token.text).collect::<Vec<_>>().join(" ");
         let unknown = (element.is_none() || stars > 1).then(|| format!("declared `{shown}`"));
         let element = element.filter(|_| stars < 2);

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::Node;
 
-use super::python::{Function, children, walk};
+use super::python::Function;
+use super::syntax::{children, walk};
 
 /// What a function does with a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tidelock_codegen::model::Literal;
 use tree_sitter::Node;
 
-use super::python::{children, literal, walk};
+use super::syntax::{children, literal, walk};
 
 /// What all launches of a kernel have in common.
 #[derive(Clone, Debug, Default, PartialEq)]

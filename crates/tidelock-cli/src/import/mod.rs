@@ -1,10 +1,11 @@
 //! `tidelock import`: registry entries from kernels that exist. What the source says is written down; what it does not say
 //! is a `TODO` that the registry's reader refuses.
 //!
-//! A source is read into [`source`], the same for both languages ([`python`] with [`flow`] and [`launch`], [`cuda`]);
+//! A source is read into [`source`], the same for both languages ([`python`] with [`syntax`], [`flow`] and [`launch`]; [`cuda`] with [`cpp`]);
 //! [`comment`] takes out what is said beside a parameter, [`strides`] whose stride a parameter is, and [`entry`] writes YAML.
 
 mod comment;
+mod cpp;
 mod cuda;
 mod entry;
 mod flow;
@@ -12,6 +13,7 @@ mod launch;
 mod python;
 mod source;
 mod strides;
+mod syntax;
 
 use std::fs;
 use std::io::{self, Write};

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidelock_codegen::model::{DType, Literal};
-use tree_sitter::{Node, Parser, Tree};
+use tidelock_codegen::model::DType;
+use tree_sitter::Node;
 
 use super::flow::{Flow, Imported, Use};
 use super::launch::{Launch, launches};
 use super::source::{Kernel, Mistake, Param, Role, access, dtype, dtype_of};
+use super::syntax::{children, explain, first_error, literal, parse, walk};
 
 /// A function with `@triton.jit`.
 #[derive(Clone, Copy)]
@@ -40,83 +41,6 @@ pub fn read(text: &str, beside: &dyn Fn(&str) -> Option<String>) -> Result<Vec<K
     };
     let kernels = functions.iter().filter(|function| is_kernel(function));
     Ok(kernels.map(|function| source.kernel(function, &flow, launched.get(function.name))).collect())
-}
-
-fn mistake(message: &str, span: std::ops::Range<usize>) -> Mistake {
-    Mistake { language: "Python", message: message.to_string(), span }
-}
-
-fn parse(text: &str) -> Result<Tree, Mistake> {
-    let mut parser = Parser::new();
-    let language = tree_sitter_python::LANGUAGE.into();
-    parser.set_language(&language).map_err(|error| mistake(&error.to_string(), 0..0))?;
-    parser.parse(text, None).ok_or_else(|| mistake("the parser gave up", 0..0))
-}
-
-/// The children of `node` that have names in the grammar.
-pub fn children<'a>(node: Node<'a>) -> impl Iterator<Item = Node<'a>> {
-    (0..node.named_child_count()).filter_map(move |at| node.named_child(at))
-}
-
-/// `node` and all below it, in the order of the text.
-pub fn walk<'a>(node: Node<'a>, visit: &mut impl FnMut(Node<'a>)) {
-    let mut waiting = vec![node];
-    while let Some(node) = waiting.pop() {
-        visit(node);
-        let below: Vec<_> = (0..node.child_count()).filter_map(|at| node.child(at)).collect();
-        waiting.extend(below.into_iter().rev());
-    }
-}
-
-/// The first place that is no Python.
-fn first_error(root: Node) -> Option<Node> {
-    let mut found = None;
-    if root.has_error() {
-        walk(root, &mut |node| {
-            if found.is_none() && (node.is_error() || node.is_missing()) {
-                found = Some(node);
-            }
-        });
-    }
-    found
-}
-
-/// What is wrong at `broken`: a bracket that is never closed, if there is one.
-fn explain(broken: Node, text: &str) -> Mistake {
-    let mut open: Vec<Node> = Vec::new();
-    walk(broken, &mut |node| match node.kind() {
-        "(" | "[" | "{" => open.push(node),
-        ")" | "]" | "}" => _ = open.pop(),
-        _ => {}
-    });
-    if let Some(bracket) = open.first() {
-        return mistake(&format!("`{}` is never closed", bracket.kind()), bracket.byte_range());
-    }
-    if broken.is_missing() {
-        return mistake(&format!("expected {} here", broken.kind()), broken.byte_range());
-    }
-    let start = broken.start_byte();
-    let line = text[broken.byte_range()].lines().next().map_or(0, str::len);
-    mistake("not Python", start..start + line)
-}
-
-/// A literal that a registry can hold.
-pub fn literal(node: Node, text: &str) -> Option<Literal> {
-    let text = text.get(node.byte_range())?.replace('_', "");
-    match node.kind() {
-        "true" => Some(Literal::Bool(true)),
-        "false" => Some(Literal::Bool(false)),
-        "integer" => text.parse().ok().map(Literal::Int),
-        "float" => text.parse().ok().map(Literal::Float),
-        "unary_operator" => match text.strip_prefix('-')?.trim() {
-            number if number.contains(['.', 'e', 'E']) => {
-                number.parse().ok().map(|number: f64| Literal::Float(-number))
-            }
-            number => number.parse().ok().map(|number: i64| Literal::Int(-number)),
-        },
-        "parenthesized_expression" => literal(node.named_child(0)?, &text),
-        _ => None,
-    }
 }
 
 struct Source<'a> {
@@ -191,7 +115,9 @@ impl<'a> Source<'a> {
 
     /// Whether a constant is a Boolean or an integer, where its use says so.
     fn constant_type(&self, function: Node<'a>, name: &str) -> Option<DType> {
-        let (mut boolean, mut integer) = (false, false);
+        // Launch options of Triton's own.
+        let option = matches!(name, "num_warps" | "num_stages" | "num_ctas");
+        let (mut boolean, mut integer) = (false, option);
         walk(function, &mut |node| {
             let Some(parent) = node.parent().filter(|_| node.kind() == "identifier" && self.of(node) == name) else {
                 return;

@@ -64,7 +64,8 @@ fn owner(name: &str, tensors: &[(usize, String)]) -> Option<usize> {
     let longer = |tensor: &str| tensor.starts_with(&whole) && (whole.len() > 2 || tensor.len() == whole.len());
     let axis = |tensor: &str| whole.len() == tensor.len() + 1 && whole.starts_with(tensor);
     let first = |tensor: &str| trimmed.first().is_some_and(|word| *word == tensor);
-    let likeness: [&dyn Fn(&str) -> bool; 4] = [&equal, &axis, &first, &longer];
+    let begins = |tensor: &str| trimmed.first().is_some_and(|word| word.len() > 2 && tensor.starts_with(word));
+    let likeness: [&dyn Fn(&str) -> bool; 5] = [&equal, &axis, &first, &longer, &begins];
     likeness.iter().find_map(|fits| {
         let mut fitting = tensors.iter().filter(|(_, tensor)| fits(tensor));
         match (fitting.next(), fitting.next()) {
@@ -89,6 +90,7 @@ mod tests {
         assert_eq!(owner("logits_row_stride"), Some(2));
         assert_eq!(owner("context_stride"), Some(3));
         assert_eq!(owner("out_stride"), Some(4));
+        assert_eq!(owner("stride_context_tk"), Some(3));
         assert_eq!(owner("stride_xy"), None);
         assert_eq!(owner("stride"), None, "there are several tensors");
     }
