@@ -81,6 +81,61 @@ fn what_a_triton_source_says() {
     insta::assert_snapshot!("import_triton", run.stdout);
 }
 
+/// As tutorials write kernels: names without `_ptr`, pointers that move, block pointers, strides of every axis.
+const TUTORIAL: &str = r#"
+import triton
+import triton.language as tl
+
+@triton.jit
+def fwd(X, Y, W, Lock, stride, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    X += row * stride
+    Y = Y + row * stride
+    Lock += row
+    Count = Lock + 8
+    total = tl.zeros([BLOCK], tl.float32)
+    for off in range(0, N, BLOCK):
+        total += tl.load(X + off + cols, mask=cols < N)
+    while tl.atomic_cas(Lock, 0, 1) == 1:
+        pass
+    c = tl.load(Count)
+    tl.store(Y + cols, total * tl.load(W + cols) + eps)
+
+@triton.jit
+def attn(Q, K, Out, sm_scale, Z, H, stride_qz, stride_qh, stride_qm, stride_qk, stride_kz, stride_kh, stride_kn, stride_kk,
+         stride_oz, stride_oh, stride_om, stride_on, N_CTX, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
+    q_offset = tl.program_id(0) * stride_qh
+    Q_block = tl.make_block_ptr(base=Q + q_offset, shape=(N_CTX, BLOCK_D), strides=(stride_qm, stride_qk), offsets=(0, 0), block_shape=(BLOCK_M, BLOCK_D), order=(1, 0))
+    K_block = tl.make_block_ptr(K, (N_CTX, BLOCK_D), (stride_kn, stride_kk), (0, 0), (BLOCK_M, BLOCK_D), (1, 0))
+    q = tl.load(Q_block)
+    for s in range(0, N_CTX, BLOCK_M):
+        k = tl.load(K_block)
+        K_block = tl.advance(K_block, (0, BLOCK_M))
+    o_ptrs = Out + tl.arange(0, 64)[:, None] * stride_om + tl.arange(0, 64)[None, :] * stride_on
+    tl.store(o_ptrs, q)
+
+@triton.jit
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, BLOCK: tl.constexpr, ACTIVATION: tl.constexpr):
+    offs = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) % M
+    a_ptrs = a_ptr + (offs[:, None] * stride_am + offs[None, :] * stride_ak)
+    b_ptrs = b_ptr + (offs[:, None] * stride_bk + offs[None, :] * stride_bn)
+    for k in range(0, tl.cdiv(K, BLOCK)):
+        a = tl.load(a_ptrs)
+        b = tl.load(b_ptrs)
+        a_ptrs += BLOCK * stride_ak
+    c_ptrs = c_ptr + stride_cm * offs[:, None] + stride_cn * offs[None, :]
+    tl.store(c_ptrs, tl.dot(a, b))
+"#;
+
+#[test]
+fn what_a_tutorial_says() {
+    let folder = folder(&[("kernels/03-tutorial.py", TUTORIAL)]);
+    let run = tidelock_in(folder.path(), "import kernels/03-tutorial.py --family tutorial");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    insta::assert_snapshot!("import_tutorial", run.stdout);
+}
+
 const CUDA: &str = r#"
 #include <cuda_fp16.h>
 typedef unsigned int word;

@@ -122,14 +122,24 @@ impl Writer<'_> {
             keys.push(("as", param.name.clone()));
         }
         keys.push(("doc", comment.words.as_deref().map_or(TODO.into(), words::yaml)));
-        let note = note.map_or(String::new(), |note| format!("  # {note}"));
         let pairs: Vec<String> = keys.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-        let flow = format!("      {name}: {{{}}}{note}\n", pairs.join(", "));
-        if flow.chars().count() <= WIDTH {
-            return flow;
+        let flow = format!("      {name}: {{{}}}", pairs.join(", "));
+        let width = flow.chars().count();
+        match note {
+            Some(note) if width + note.chars().count() + 4 <= WIDTH => return format!("{flow}  # {note}\n"),
+            None if width <= WIDTH => return flow + "\n",
+            _ => {}
+        }
+        let note = note.map_or(String::new(), |note| format!("      # {note}\n"));
+        if width <= WIDTH {
+            return format!("{note}{flow}\n");
         }
         let block: Vec<String> = pairs.iter().map(|pair| format!("        {pair}\n")).collect();
-        format!("      {name}:{note}\n{}", block.concat())
+        format!("{note}      {name}:\n{}", block.concat())
+    }
+
+    fn strides_of(&self, at: usize) -> usize {
+        self.strides.iter().flatten().filter(|(tensor, _)| *tensor == at).count()
     }
 
     fn tensor(
@@ -140,7 +150,7 @@ impl Writer<'_> {
         note: &mut Option<String>,
     ) -> Vec<(&'static str, String)> {
         let comment = &self.comments[at];
-        let strides = self.strides.iter().flatten().filter(|(tensor, _)| *tensor == at).count();
+        let strides = self.strides_of(at);
         let shape = match (&comment.shape, strides) {
             (Some(shape), _) => {
                 let quoted = shape
@@ -152,9 +162,7 @@ impl Writer<'_> {
             (None, _) => format!("[{TODO}, {TODO}]"),
         };
         if strides > 2 && note.is_none() {
-            *note = Some(format!(
-                "it has {strides} strides; a registry's tensor has rows and columns, and a stride of rows"
-            ));
+            *note = Some(format!("it has {strides} strides; here a tensor has rows and columns, and a stride of rows"));
         }
         let mut keys = vec![
             ("tensor", element.or(comment.element).map_or(TODO.into(), |dtype| dtype.name().to_string())),
@@ -192,16 +200,21 @@ impl Writer<'_> {
                 let tensor = &self.kernel.params[tensor].name;
                 *note = Some(format!("{tensor} has one axis, which is contiguous: take its stride out of the kernel"));
             }
-            Some((tensor, 0)) => {
+            Some((tensor, 0)) if self.strides_of(tensor) < 3 => {
                 let derived = derived.unwrap_or(DType::I64).name();
                 return vec![("scalar", derived.into()), ("from", format!("stride({})", self.names.0[tensor]))];
             }
             Some((tensor, number)) if note.is_none() => {
-                let tensor = &self.kernel.params[tensor].name;
-                *note = Some(format!(
-                    "stride {} of {tensor}; the last axis is contiguous, so take its stride out of the kernel",
-                    number + 1
-                ));
+                let ours = &self.names.0[tensor];
+                let number = number + 1;
+                *note = Some(match self.strides_of(tensor) {
+                    2 => format!(
+                        "of {ours}: columns are contiguous and have no stride; if this is of rows, it is `from: stride({ours})`"
+                    ),
+                    count => format!(
+                        "stride {number} of {count} of {ours}; that of rows is `from: stride({ours})`, columns are contiguous"
+                    ),
+                });
             }
             _ => {}
         }
