@@ -156,3 +156,35 @@ pub fn create(path: &Path, text: &str) -> anyhow::Result<()> {
         Err(error) => Err(error).with_context(shown),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is read, an entry or a mistake with a place comes of it.
+    fn survives(text: &str, is_python: bool) {
+        match if is_python { python::read(text, &|_| None) } else { cuda::read(text) } {
+            Ok(kernels) => _ = entry::file("any", "kernels/any.py", &kernels),
+            Err(mistake) => assert!(text.get(mistake.span.clone()).is_some(), "{mistake:?}"),
+        }
+        cuda::made_by_macros(text);
+    }
+
+    #[test]
+    fn damaged_sources() {
+        let triton = include_str!("../../../../kernels/race.py");
+        let cuda = "/* é */ #define X(a) \\\n a\nextern \"C\" { template <int N> __global__ void __launch_bounds__(64) f(const \
+                    float *__restrict__ x, int n[2] = 1, T<int, 4> *y = nullptr, ...) { x[0] += *y; f<<<1, 2>>>(\"\\\"\", 'c'); } }";
+        for (text, is_python) in [(triton, true), (cuda, false), (include_str!("../new/templates/kernel.cu"), false)] {
+            let borders: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+            let step = if is_python { 41 } else { 1 };
+            for &at in borders.iter().step_by(step) {
+                survives(&text[..at], is_python);
+                survives(&text[at..], is_python);
+                let next = borders.iter().find(|&&border| border > at + 2).copied().unwrap_or(text.len());
+                survives(&format!("{}{}", &text[..at], &text[next..]), is_python);
+                survives(&format!("{}({{[\"{}", &text[..at], &text[at..]), is_python);
+            }
+        }
+    }
+}
