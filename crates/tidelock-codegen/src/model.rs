@@ -202,8 +202,10 @@ pub enum ScalarSource {
 /// A compile-time constant.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// Name, as in the kernel's source.
+    /// Name in the registry.
     pub name: Spanned<String>,
+    /// Name in the kernel's source, the same unless `as` says otherwise.
+    pub kernel_name: String,
     /// What it means.
     pub doc: String,
     /// Its type.

@@ -6,6 +6,7 @@ copied from the plan, because they are there to be checked against the registry 
 """
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -42,8 +43,11 @@ def position(text, offset):
 
 def triton_declaration(path, function):
     """Where a kernel is defined and its parameters in order."""
-    tree = ast.parse(path.read_text())
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    body = ast.parse(path.read_text()).body
+    *classes, name = function.split(".")
+    for owner in classes:
+        body = [item for node in body if isinstance(node, ast.ClassDef) and node.name == owner for item in node.body]
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     if not found:
         raise Refused(f"{path.name} defines no function {function}")
     definition = found[-1]
@@ -92,7 +96,7 @@ def triton_compile(path, kernel, variant):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    function = getattr(importlib.import_module(path.stem), kernel["function"])
+    function = functools.reduce(getattr, kernel["function"].split("."), importlib.import_module(path.stem))
     constants = variant["constants"]
     types = dict(variant["signature"])
     absent = [name for name, kind in types.items() if kind is None]
