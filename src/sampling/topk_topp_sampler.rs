@@ -29,7 +29,7 @@ pub struct SamplingScratch {
 }
 
 /// Words in which the blocks of a GPU that look at parts of a row meet, as `gumbel_sample` says.
-const PART_WORDS: usize = 513;
+const PART_WORDS: usize = 520;
 
 /// The winner's noise, in the precision that the race was run with.
 #[derive(Debug)]

@@ -45,14 +45,14 @@ impl<L: GumbelSampleL> Batch<'_, L> {
         let rows = self.seeds.len();
         let stride = self.logits.len() / rows;
         let (mut tokens, mut sampled) = (on(device, &vec![-77; rows]), on(device, &vec![-77.0; rows]));
-        let (mut noise, mut scratch) = (on(device, &vec![N::default(); rows]), on(device, &vec![0; rows * 513]));
+        let (mut noise, mut scratch) = (on(device, &vec![N::default(); rows]), on(device, &vec![0; rows * 520]));
         let (temperature, seeds) = (on(device, self.temperature), on(device, self.seeds));
         let positions = on(device, self.positions);
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 513).expect("it fits"),
+            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
             logits: logits.view().strided(rows, self.vocab, stride).expect("it fits"),
             temperature: temperature.view(),
             seeds: seeds.view(),

@@ -58,14 +58,14 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         Buffer::from_slice(&device, &[0i64])?,
     );
     let (mut tokens, mut sampled) = (Buffer::<i32>::zeros(&device, 1)?, Buffer::<f32>::zeros(&device, 1)?);
-    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, 513)?);
+    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, 520)?);
     device.synchronize()?;
     let memory_ms = lap();
     let mut race = GumbelSample {
         output_token_ids: tokens.view_mut(),
         sampled_logits: sampled.view_mut(),
         sampled_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(1, 513)?,
+        scratch: scratch.view_mut().matrix(1, 520)?,
         logits: logits.view().matrix(1, VOCAB)?,
         temperature: temperature.view(),
         seeds: seeds.view(),

@@ -121,12 +121,12 @@ fn softmax(logits: &[f32], rows: usize, vocab: usize) -> Result<Vec<f32>> {
 fn draw(logits: &[f32], rows: usize, vocab: usize) -> Result<Vec<i32>> {
     let (mut tokens, mut sampled, mut noise) = (vec![0; rows], vec![0f32; rows], vec![0f64; rows]);
     let (temperature, seeds, positions) = (vec![1.0; rows], seeds(rows), positions(rows));
-    let mut scratch = vec![0; rows * 513];
+    let mut scratch = vec![0; rows * 520];
     GumbelSample {
         output_token_ids: tokens.view_mut(),
         sampled_logits: sampled.view_mut(),
         sampled_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(rows, 513)?,
+        scratch: scratch.view_mut().matrix(rows, 520)?,
         logits: logits.view().matrix(rows, vocab)?,
         temperature: temperature.view(),
         seeds: seeds.view(),
