@@ -7,48 +7,64 @@
 use multiversion::multiversion;
 use rayon::prelude::*;
 
+use super::TILE;
 use crate::CpuArm;
 use crate::kernels::{DrawInverseExponentialCpu, DrawInverseExponentialOutput, DrawUniformProbsCpu};
 use crate::noise::{exponential_f32, exponential_f64, uniform_f64};
-use crate::philox::Stream;
+use crate::philox::{MANY, Stream};
 
 /// What noise can be drawn as.
 pub trait InverseExponential: Copy + Send + Sync {
-    /// The noise of tokens `4 * block` to `4 * block + 3`.
-    fn draw(stream: &Stream, block: u32) -> [Self; 4];
+    /// Noise that is yet to be drawn.
+    const NONE: Self;
+    /// The noise of the tokens from `4 * block` on.
+    fn draw(stream: &Stream, block: u32, noise: &mut [Self; MANY]);
 }
 
 impl InverseExponential for f32 {
+    const NONE: f32 = 0.0;
+
     #[inline(always)]
-    fn draw(stream: &Stream, block: u32) -> [f32; 4] {
-        let mut noise = [0.0; 4];
-        for (noise, word) in noise.iter_mut().zip(stream.high_words(block)) {
+    fn draw(stream: &Stream, block: u32, noise: &mut [f32; MANY]) {
+        let mut words = [0; MANY];
+        stream.fill_high_words(block, &mut words);
+        for (noise, word) in noise.iter_mut().zip(words) {
             *noise = 1.0 / exponential_f32(word);
         }
-        noise
     }
 }
 
 impl InverseExponential for f64 {
+    const NONE: f64 = 0.0;
+
     #[inline(always)]
-    fn draw(stream: &Stream, block: u32) -> [f64; 4] {
-        let words = stream.high_words(block).into_iter().zip(stream.low_words(block));
-        let mut noise = [0.0; 4];
-        for (noise, (high, low)) in noise.iter_mut().zip(words) {
+    fn draw(stream: &Stream, block: u32, noise: &mut [f64; MANY]) {
+        let (mut high, mut low) = ([0; MANY], [0; MANY]);
+        stream.fill_high_words(block, &mut high);
+        stream.fill_low_words(block, &mut low);
+        for (noise, (high, low)) in noise.iter_mut().zip(high.into_iter().zip(low)) {
             *noise = 1.0 / exponential_f64(high, low);
         }
-        noise
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+/// The noise of a whole row.
 fn draw_row<O: InverseExponential>(output: &mut [O], stream: Stream) {
-    let (blocks, rest) = output.as_chunks_mut::<4>();
-    let whole = blocks.len() as u32;
-    for (block, output) in (0..).zip(blocks) {
-        *output = O::draw(&stream, block);
+    let tiles = output.par_chunks_mut(TILE).enumerate();
+    tiles.for_each(|(number, output)| draw_tile(output, stream, (number * TILE / 4) as u32));
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn draw_tile<O: InverseExponential>(output: &mut [O], stream: Stream, block: u32) {
+    let (many, rest) = output.as_chunks_mut::<MANY>();
+    let mut block = block;
+    for noise in many {
+        O::draw(&stream, block, noise);
+        block = block.wrapping_add(MANY as u32 / 4);
     }
-    rest.copy_from_slice(&O::draw(&stream, whole)[..rest.len()]);
+    let mut noise = [O::NONE; MANY];
+    O::draw(&stream, block, &mut noise);
+    rest.copy_from_slice(&noise[..rest.len()]);
 }
 
 impl CpuArm for DrawUniformProbsCpu<'_> {
@@ -75,15 +91,27 @@ impl<O: DrawInverseExponentialOutput + InverseExponential> CpuArm for DrawInvers
 mod tests {
     use super::*;
 
+    /// Noise token by token.
+    fn one<O: InverseExponential>(stream: Stream, token: u32, of: impl Fn(u32, u32) -> O) -> O {
+        let lane = token as usize % 4;
+        of(stream.high_words(token / 4)[lane], stream.low_words(token / 4)[lane])
+    }
+
     #[test]
     fn a_token_draws_the_same_wherever_its_row_ends() {
         let stream = Stream::new(1, 2, 3);
-        let mut long = [0.0_f64; 13];
-        draw_row(&mut long, stream);
-        for length in 0..long.len() {
-            let mut short = vec![0.0; length];
-            draw_row(&mut short, stream);
-            assert_eq!(short, long[..length]);
+        for length in [0, 1, 5, MANY - 1, MANY, MANY + 1, TILE, TILE + 3, 2 * TILE + 70] {
+            let (mut wide, mut narrow) = (vec![0.0_f64; length], vec![0.0_f32; length]);
+            draw_row(&mut wide, stream);
+            draw_row(&mut narrow, stream);
+            for (token, (wide, narrow)) in (0..).zip(wide.into_iter().zip(narrow)) {
+                assert_eq!(
+                    wide,
+                    one(stream, token, |high, low| 1.0 / exponential_f64(high, low)),
+                    "{token} of {length}"
+                );
+                assert_eq!(narrow, one(stream, token, |high, _| 1.0 / exponential_f32(high)), "{token} of {length}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::race::{Noise, race, race_probs};
+use super::exponential_race::{Noise, Weights, race};
 use super::ragged::{Requests, request_tokens};
 use crate::CpuArm;
 use crate::kernels::{
@@ -114,16 +114,6 @@ impl<T: ExpandT> CpuArm for ExpandCpu<'_, T> {
     }
 }
 
-/// The race over what the target gives a token beyond what the draft model gave it.
-fn race_residual<Q: Noise>(target: &[f32], draft: &[f32], inv_q: &[Q]) -> i32 {
-    race(target.iter().zip(draft).map(|(&p, &q)| if p > q { p - q } else { 0.0 }), inv_q)
-}
-
-/// The race over the target's probabilities, from which the drafted token is taken out.
-fn race_without<Q: Noise>(target: &[f32], draft: i32, inv_q: &[Q]) -> i32 {
-    race((0..).zip(target).map(|(token, &p)| if token != draft && p > 0.0 { p } else { 0.0 }), inv_q)
-}
-
 impl<Q: SampleRecoveredTokensInvQ + Noise> CpuArm for SampleRecoveredTokensCpu<'_, Q> {
     fn run(self) {
         let Self {
@@ -143,12 +133,13 @@ impl<Q: SampleRecoveredTokensInvQ + Noise> CpuArm for SampleRecoveredTokensCpu<'
             *output = -1;
             if request < batch_size {
                 let (target, inv_q) = (&target_probs.row(token)[..vocab_size], inv_q.row(request));
-                *output = match draft_probs {
-                    Some(probs) => race_residual(target, probs.row(token), inv_q),
-                    None => race_without(target, draft, inv_q),
+                let residual = match draft_probs {
+                    Some(probs) => Weights::Residual(target, probs.row(token)),
+                    None => Weights::Without(target, draft),
                 };
+                *output = race(residual, inv_q);
                 if *output < 0 {
-                    *output = race_probs(target, inv_q);
+                    *output = race(Weights::Probs(target), inv_q);
                 }
             }
         });
