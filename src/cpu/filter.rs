@@ -23,7 +23,7 @@ pub(super) fn filter<L: Logit>(output: &mut [f32], logits: &[L], limits: Limits)
             Some(kept) if places.is_empty() => {
                 let tiles = output.par_chunks_mut(TILE).zip(logits.par_chunks(TILE)).enumerate();
                 tiles.for_each(|(number, (output, logits))| {
-                    filter_tile(output, logits, number * TILE, kept, temperature);
+                    filter_tile(output, logits, (number * TILE) as u32, kept, temperature);
                 });
             }
             _ => {
@@ -40,10 +40,10 @@ pub(super) fn filter<L: Logit>(output: &mut [f32], logits: &[L], limits: Limits)
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn filter_tile<L: Logit>(output: &mut [f32], logits: &[L], start: usize, kept: Kept, temperature: f32) {
-    for ((token, logit), output) in (start..).zip(logits).zip(output) {
+fn filter_tile<L: Logit>(output: &mut [f32], logits: &[L], start: u32, kept: Kept, temperature: f32) {
+    for (index, (output, logit)) in output.iter_mut().zip(logits).enumerate() {
         let x = logit.to_f32();
-        *output = if kept.has(x, token) { written(x, kept.top, temperature) } else { f32::NEG_INFINITY };
+        *output = if kept.has(x, start + index as u32) { written(x, kept.top, temperature) } else { f32::NEG_INFINITY };
     }
 }
 

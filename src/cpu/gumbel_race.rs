@@ -7,6 +7,7 @@
 use multiversion::multiversion;
 use rayon::prelude::*;
 
+use super::selection::Kept;
 use super::{Logit, TILE};
 use crate::noise::{gumbel_bound, gumbel_f32, gumbel_f64};
 use crate::philox::{MANY, Stream};
@@ -78,6 +79,22 @@ impl<N: Gumbel> Race<N> {
         })
     }
 
+    /// Lets all tokens of a row run, or those that are kept.
+    pub(super) fn run_all<L: Logit>(self, logits: &[L], kept: Option<Kept>) -> Race<N> {
+        let tiles = logits.par_chunks(TILE).enumerate();
+        let races = tiles.map(|(number, tile)| tile_race(tile, number * TILE, self, kept));
+        races.reduce(|| self, Race::joined)
+    }
+
+    /// Lets one token run.
+    pub(super) fn run_one(&mut self, column: usize, logit: f32) {
+        let (block, lane) = self.counter(column);
+        let word = self.stream.high_words(block)[lane];
+        if self.can_win(logit, word, self.threshold()) {
+            self.run(column, logit, word);
+        }
+    }
+
     /// The winner.
     pub(super) fn drawn(&self) -> Drawn<N> {
         if self.nan { invalid() } else { self.drawn }
@@ -112,7 +129,7 @@ impl<N: Gumbel> Race<N> {
 
     /// Lets a token run whose high word is `word`.
     #[inline(always)]
-    pub(super) fn run(&mut self, column: usize, logit: f32, word: u32) {
+    fn run(&mut self, column: usize, logit: f32, word: u32) {
         let (block, lane) = self.counter(column);
         let (x, noise) = (f64::from(self.runs(logit)), N::draw(&self.stream, block, lane, word));
         self.nan |= x.is_nan();
@@ -149,20 +166,25 @@ fn exact_sum(x: f64, scaled: f64) -> (f64, f64) {
 /// The race over a whole row.
 pub(super) fn sample<L: Logit, N: Gumbel>(logits: &[L], temperature: f32, stream: Stream, start: i32) -> Drawn<N> {
     let Some(race) = Race::<N>::new(temperature, stream, start) else { return invalid() };
-    let tiles = logits.par_chunks(TILE).enumerate().map(|(number, tile)| tile_race(tile, number * TILE, race));
-    tiles.reduce(|| race, Race::joined).drawn()
+    race.run_all(logits, None).drawn()
 }
 
 /// The race over the columns from `column` on.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn tile_race<L: Logit, N: Gumbel>(logits: &[L], column: usize, race: Race<N>) -> Race<N> {
+fn tile_race<L: Logit, N: Gumbel>(logits: &[L], column: usize, race: Race<N>, kept: Option<Kept>) -> Race<N> {
     let (mut race, mut logits, mut column) = (race, logits, column);
-    let (mut words, mut wide) = ([0; MANY], [0.0; MANY]);
+    let (mut words, mut wide, mut masked) = ([0; MANY], [0.0; MANY], [0.0; MANY]);
     while !logits.is_empty() {
         let (block, lane) = race.counter(column);
         race.stream.fill_high_words(block, &mut words);
         let (some, rest) = logits.split_at(logits.len().min(MANY - lane));
-        let (some, words) = (L::widen(some, &mut wide), &words[lane..]);
+        let (mut some, words) = (L::widen(some, &mut wide), &words[lane..]);
+        if let Some(kept) = kept {
+            for (index, (&logit, masked)) in some.iter().zip(&mut masked).enumerate() {
+                *masked = if kept.has(logit, column as u32 + index as u32) { logit } else { f32::NEG_INFINITY };
+            }
+            some = &masked[..some.len()];
+        }
         let (threshold, mut any) = (race.threshold(), false);
         for (&logit, &word) in some.iter().zip(words) {
             any |= race.can_win(logit, word, threshold);

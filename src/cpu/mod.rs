@@ -33,6 +33,7 @@ mod scratch;
 mod selection;
 mod slots;
 mod softmax;
+mod topk_topp;
 
 /// Columns of a row that a core takes on at a time, so that one row is work for all cores.
 const TILE: usize = 16_384;

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::largest::{largest, largest_of};
 use super::mass::mass;
-use super::order::{LAST_PLACE, logit_at, place};
+use super::order::{LAST_PLACE, logit_at, place, token_at};
 use super::{Logit, TILE, scratch};
 use crate::exact::Scale;
 
@@ -40,8 +40,9 @@ pub(super) struct Kept {
     pub(super) top: f32,
     scale: Scale,
     min_p: f32,
-    /// The last place that top-k and top-p keep.
-    last: i64,
+    /// The last logit that top-k and top-p keep, and its token.
+    least: f32,
+    last: u32,
 }
 
 impl Kept {
@@ -50,7 +51,7 @@ impl Kept {
         let Limits { temperature, top_k, top_p, min_p } = limits;
         let scale = Scale::of(temperature.abs()); // -0 is 0
         let top_k = if temperature == 0.0 { 1 } else { top_k };
-        let kept = |top, last| Kept { top, scale, min_p, last };
+        let kept = |top, last| Kept { top, scale, min_p, least: logit_at(last), last: token_at(last) as u32 };
         if top_k > 0 && (top_k as usize) < logits.len() {
             let top = first(logits, top_k as usize, places)?;
             if top_p < 1.0 {
@@ -68,14 +69,15 @@ impl Kept {
 
     /// Whether a token is kept.
     #[inline(always)]
-    pub(super) fn has(&self, x: f32, token: usize) -> bool {
-        place(x, token as u32) <= self.last && self.is_likely(x)
+    pub(super) fn has(&self, x: f32, token: u32) -> bool {
+        let first = (x > self.least) | ((x == self.least) & (token <= self.last));
+        first & self.is_likely(x)
     }
 
     /// Whether min-p keeps a token.
     #[inline(always)]
     pub(super) fn is_likely(&self, x: f32) -> bool {
-        x == self.top || self.scale.weight(x - self.top) >= self.min_p
+        (x == self.top) | (self.scale.weight(x - self.top) >= self.min_p)
     }
 }
 
@@ -131,49 +133,78 @@ fn chunk_tops<L: Logit>(logits: &[L], tops: &mut [f32]) -> bool {
     any
 }
 
-/// Sizes of logits that mass is summed by: 64 to each halving of the weight, beyond where the mass is 0.
-const SIZES: usize = 4096;
+/// Sizes of logits that mass is summed by: 16 to each halving of the weight, to beyond where the mass is 0.
+const SIZES: usize = 1024;
+
+/// The mass of the logits of each size.
+type Masses = [i64; SIZES];
 
 /// The size of a logit, 0 for the largest.
 #[inline(always)]
-fn size(x: f32, top: f32, scale: Scale) -> usize {
+fn size(x: f32, top: f32, scale: Scale) -> u32 {
     const INTEGERS: f32 = (1 << 23) as f32; // adding it rounds to an integer, which the low bits are
-    let size = (scale.exponent(x - top) * -64.0).min((SIZES - 1) as f32);
-    if x == top { 0 } else { (size + INTEGERS).to_bits() as usize % SIZES }
+    let size = (scale.exponent(x - top) * -16.0).min((SIZES - 1) as f32);
+    if x == top { 0 } else { (size + INTEGERS).to_bits() % SIZES as u32 }
 }
 
 /// The last place of the fewest first ones that have `p` of the mass of all.
 fn nucleus<L: Logit>(logits: &[L], top: f32, scale: Scale, p: f32, places: &mut Vec<i64>) -> i64 {
-    let mut masses = [0; SIZES];
-    sum_by_size(logits, top, scale, &mut masses);
+    let tiles = logits.par_chunks(TILE).map(|tile| masses_of(tile, top, scale));
+    let masses = tiles.reduce(|| [0; SIZES], together);
     let mut target = part(masses.iter().sum(), p);
-    let mut end = 0;
-    while masses[end] < target {
-        target -= masses[end];
-        end += 1;
+    let mut last = 0;
+    while masses[last] < target {
+        target -= masses[last];
+        last += 1;
     }
-    for (token, logit) in logits.iter().enumerate() {
-        let x = logit.to_f32();
-        if size(x, top, scale) == end && x > f32::NEG_INFINITY {
-            places.push(place(x, token as u32));
-        }
-    }
+    places_of_size(logits, last as u32, top, scale, places);
     let count = fewest(places, top, scale, target);
     places[..count].iter().copied().max().unwrap_or(LAST_PLACE)
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn sum_by_size<L: Logit>(logits: &[L], top: f32, scale: Scale, masses: &mut [i64; SIZES]) {
+fn masses_of<L: Logit>(logits: &[L], top: f32, scale: Scale) -> Masses {
     let mut wide = [0.0; CHUNK];
-    let (mut sizes, mut mass_of) = ([0; CHUNK], [0; CHUNK]);
+    let (mut sizes, mut masses) = ([0; CHUNK], [0; CHUNK]);
+    let mut sums = [[0; SIZES]; 2]; // in turns, so that equal sizes need not wait for each other
     for chunk in logits.chunks(CHUNK) {
         let chunk = L::widen(chunk, &mut wide);
-        for ((&x, to), mass_to) in chunk.iter().zip(&mut sizes).zip(&mut mass_of) {
+        masses[chunk.len()..].fill(0);
+        for ((&x, to), mass_to) in chunk.iter().zip(&mut sizes).zip(&mut masses) {
             (*to, *mass_to) = (size(x, top, scale), mass(x, top, scale));
         }
-        for (&size, &mass) in sizes.iter().zip(&mass_of).take(chunk.len()) {
-            masses[size % SIZES] += mass;
+        for (sizes, masses) in sizes.as_chunks::<2>().0.iter().zip(masses.as_chunks::<2>().0) {
+            for turn in 0..2 {
+                sums[turn][sizes[turn] as usize % SIZES] += masses[turn];
+            }
         }
+    }
+    let [first, second] = sums;
+    together(first, second)
+}
+
+fn together(mut first: Masses, second: Masses) -> Masses {
+    for (sum, mass) in first.iter_mut().zip(second) {
+        *sum += mass;
+    }
+    first
+}
+
+/// Writes the places of the logits of one size that are above -inf.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn places_of_size<L: Logit>(logits: &[L], wanted: u32, top: f32, scale: Scale, places: &mut Vec<i64>) {
+    let (mut wide, mut hits, mut found) = ([0.0; CHUNK], [false; CHUNK], [0; CHUNK]);
+    for (start, chunk) in (0..).step_by(CHUNK).zip(logits.chunks(CHUNK)) {
+        let chunk = L::widen(chunk, &mut wide);
+        for (&x, hit) in chunk.iter().zip(&mut hits) {
+            *hit = (size(x, top, scale) == wanted) & (x > f32::NEG_INFINITY);
+        }
+        let mut count = 0;
+        for (index, (&x, &hit)) in chunk.iter().zip(&hits).enumerate() {
+            found[count % CHUNK] = place(x, start + index as u32);
+            count += usize::from(hit);
+        }
+        places.extend_from_slice(&found[..count]);
     }
 }
 
@@ -211,4 +242,81 @@ fn total(places: &[i64], top: f32, scale: Scale) -> i64 {
         sum += mass(logit_at(place), top, scale);
     }
     sum
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sorts the row.
+    fn by_definition(logits: &[f32], limits: Limits) -> Option<Vec<usize>> {
+        let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        if !limits.are_valid() || top == f32::NEG_INFINITY || logits.iter().any(|x| x.is_nan()) {
+            return None;
+        }
+        let scale = Scale::of(limits.temperature.abs());
+        let above = logits.iter().enumerate().filter(|(_, x)| **x > f32::NEG_INFINITY);
+        let mut places: Vec<i64> = above.map(|(token, &x)| place(x, token as u32)).collect();
+        places.sort_unstable();
+        let top_k = if limits.temperature == 0.0 { 1 } else { limits.top_k };
+        if top_k > 0 {
+            places.truncate(top_k as usize);
+        }
+        if limits.top_p < 1.0 {
+            let (target, mut sum) = (part(total(&places, top, scale), limits.top_p), 0);
+            let last = places.iter().position(|&place| {
+                sum += mass(logit_at(place), top, scale);
+                sum >= target
+            });
+            places.truncate(last.expect("the mass is there") + 1);
+        }
+        let likely = |x: f32| x == top || scale.weight(x - top) >= limits.min_p;
+        let mut tokens: Vec<usize> =
+            places.into_iter().filter(|&place| likely(logit_at(place))).map(token_at).collect();
+        tokens.sort_unstable();
+        Some(tokens)
+    }
+
+    fn check(logits: &[f32]) {
+        for temperature in [0.0, 1e-45, 0.3, 1.0, 40.0, f32::MAX, f32::INFINITY, -1.0, f32::NAN] {
+            for top_k in [-1, 0, 1, 7, 50, 1000, 20_000, i32::MAX] {
+                for (top_p, min_p) in
+                    [(1.0, 0.0), (0.9, 0.0), (0.3, 0.1), (0.999_999, 2.0), (-1.0, 0.0), (1.0, f32::NAN)]
+                {
+                    let limits = Limits { temperature, top_k, top_p, min_p };
+                    let mut places = Vec::new();
+                    let kept = limits.are_valid().then(|| Kept::of(logits, limits, &mut places)).flatten();
+                    let has =
+                        |kept: Kept| (0..logits.len()).filter(|&token| kept.has(logits[token], token as u32)).collect();
+                    assert_eq!(kept.map(has), by_definition(logits, limits), "{} logits, {limits:?}", logits.len());
+                    if let Some(kept) = kept.filter(|_| !places.is_empty()) {
+                        places.retain(|&place| kept.is_likely(logit_at(place)));
+                        places.sort_unstable_by_key(|&place| token_at(place));
+                        let listed: Vec<usize> = places.iter().map(|&place| token_at(place)).collect();
+                        assert_eq!(Some(listed), by_definition(logits, limits), "{} logits, {limits:?}", logits.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_what_sorting_keeps() {
+        let scattered = |number: usize| (number as u32).wrapping_mul(0x9e37_79b9) as f32 / 4294967296.0;
+        for length in [0, 1, 63, 64, 65, 900, 20_000] {
+            let row: Vec<f32> = (0..length).map(|token| scattered(token) * scattered(token * 7) * 20.0).collect();
+            check(&row);
+            check(&row.iter().map(|x| x.round()).collect::<Vec<_>>());
+            check(&row.iter().map(|x| if *x > 3.0 { f32::NEG_INFINITY } else { -*x }).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn hostile_rows_keep_what_sorting_keeps() {
+        let special = [f32::INFINITY, f32::MAX, 1.0, 0.0, -0.0, 1e-45, f32::MIN, f32::NEG_INFINITY, f32::NAN];
+        for first in 0..special.len() {
+            for step in [1, 2, 4, 5] {
+                check(&(0..300).map(|i| special[first.max(i * step % 8)]).collect::<Vec<_>>());
+            }
+        }
+    }
 }
