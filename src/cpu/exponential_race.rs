@@ -8,9 +8,7 @@ use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::TILE;
-
-/// Tokens whose scores are calculated side by side.
-const GROUP: usize = 64;
+use super::weights::{GROUP, Target, Weights};
 
 /// Noise of an exponential race.
 pub trait Noise: Copy + PartialOrd + Send + Sync {
@@ -38,57 +36,26 @@ impl Noise for f64 {
     }
 }
 
-/// What a token weighs in a race.
-#[derive(Clone, Copy)]
-pub(super) enum Weights<'a> {
-    /// Its probability; only those above 0 run.
-    Probs(&'a [f32]),
-    /// What the target gives it beyond what the draft model gave it.
-    Residual(&'a [f32], &'a [f32]),
-    /// Its probability, with the drafted token taken out.
-    Without(&'a [f32], i32),
-}
-
-impl Weights<'_> {
-    /// Writes the weights of the tokens from `start` on, and says of how many.
-    #[inline(always)]
-    pub(super) fn write(&self, start: usize, weights: &mut [f32; GROUP]) -> usize {
-        let (Weights::Probs(target) | Weights::Residual(target, _) | Weights::Without(target, _)) = *self;
-        let target = &target[start..];
-        let count = target.len().min(GROUP);
-        if let Weights::Residual(_, draft) = *self {
-            for ((weight, &p), &q) in weights.iter_mut().zip(target).zip(&draft[start..]) {
-                *weight = if p > q { p - q } else { 0.0 };
-            }
-        } else {
-            for (weight, &p) in weights.iter_mut().zip(target) {
-                *weight = if p > 0.0 { p } else { 0.0 };
-            }
-        }
-        if let Weights::Without(_, draft) = *self
-            && let Some(weight) =
-                usize::try_from(draft).ok().and_then(|draft| weights.get_mut(draft.wrapping_sub(start)))
-        {
-            *weight = 0.0;
-        }
-        count
-    }
-}
-
 /// The best score so far, and whose it is: -1 at the start.
 pub(super) type Best<Q> = (Q, i32);
 
 /// The token that wins, -1 where none can.
-pub(super) fn race<Q: Noise>(weights: Weights<'_>, inv_q: &[Q]) -> i32 {
+pub(super) fn race<T: Target, Q: Noise>(weights: Weights<'_, T>, inv_q: &[Q]) -> i32 {
     let tiles = inv_q.par_chunks(TILE).enumerate().map(|(number, tile)| tile_race(weights, tile, number * TILE));
-    tiles.reduce(|| (Q::START, -1), |first, later| if later.0 > first.0 { later } else { first }).1
+    tiles.reduce(|| (Q::START, -1), better).1
+}
+
+/// The better of two, of which the second is of later tokens.
+pub(super) fn better<Q: Noise>(first: Best<Q>, later: Best<Q>) -> Best<Q> {
+    if later.0 > first.0 { later } else { first }
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn tile_race<Q: Noise>(all: Weights<'_>, inv_q: &[Q], start: usize) -> Best<Q> {
+fn tile_race<T: Target, Q: Noise>(all: Weights<'_, T>, inv_q: &[Q], start: usize) -> Best<Q> {
     let (mut best, mut winner) = (Q::START, -1);
     let mut weights = [0.0; GROUP];
-    for (start, noise) in (start..).step_by(GROUP).zip(inv_q.chunks(GROUP)) {
+    for (number, noise) in inv_q.chunks(GROUP).enumerate() {
+        let start = start + number * GROUP;
         let count = all.write(start, &mut weights);
         let (weights, mut any) = (&weights[..count.min(noise.len())], false);
         for (&weight, &noise) in weights.iter().zip(noise) {
@@ -108,6 +75,7 @@ fn tile_race<Q: Noise>(all: Weights<'_>, inv_q: &[Q], start: usize) -> Best<Q> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::weights::Taken;
     use super::*;
 
     /// Every token runs, one after the other.
@@ -123,12 +91,12 @@ mod tests {
 
     fn same<Q: Noise>(p: &[f32], q: &[f32], noise: &[Q]) {
         let above = |p: f32| if p > 0.0 { p } else { 0.0 };
-        assert_eq!(race(Weights::Probs(p), noise), all(p.iter().map(|&p| above(p)), noise));
+        assert_eq!(race(Weights { target: p, taken: Taken::Nothing }, noise), all(p.iter().map(|&p| above(p)), noise));
         let residual = p.iter().zip(q).map(|(&p, &q)| if p > q { p - q } else { 0.0 });
-        assert_eq!(race(Weights::Residual(p, q), noise), all(residual, noise));
-        for draft in [-1, 0, 70, race(Weights::Probs(p), noise), i32::MAX] {
+        assert_eq!(race(Weights { target: p, taken: Taken::Probs(q) }, noise), all(residual, noise));
+        for draft in [-1, 0, 70, race(Weights { target: p, taken: Taken::Nothing }, noise), i32::MAX] {
             let without = (0..).zip(p).map(|(token, &p)| if token == draft { 0.0 } else { above(p) });
-            assert_eq!(race(Weights::Without(p, draft), noise), all(without, noise));
+            assert_eq!(race(Weights { target: p, taken: Taken::Token(draft) }, noise), all(without, noise));
         }
     }
 

@@ -12,6 +12,8 @@
 //! Rows are run side by side, and so are the tiles of a row. Which core does what cannot be told from the result.
 
 mod block_table;
+#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
+mod drawn_race;
 mod eagle;
 mod exponential_race;
 mod filter;
@@ -33,7 +35,11 @@ mod scratch;
 mod selection;
 mod slots;
 mod softmax;
+#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
 mod topk_topp;
+#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
+mod verify;
+mod weights;
 
 /// Columns of a row that a core takes on at a time, so that one row is work for all cores.
 const TILE: usize = 16_384;

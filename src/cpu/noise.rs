@@ -49,7 +49,7 @@ impl InverseExponential for f64 {
 }
 
 /// The noise of a whole row.
-fn draw_row<O: InverseExponential>(output: &mut [O], stream: Stream) {
+pub(super) fn draw_row<O: InverseExponential>(output: &mut [O], stream: Stream) {
     let tiles = output.par_chunks_mut(TILE).enumerate();
     tiles.for_each(|(number, output)| draw_tile(output, stream, (number * TILE / 4) as u32));
 }

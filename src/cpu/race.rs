@@ -3,8 +3,9 @@
 use rayon::prelude::*;
 
 use super::Logit;
-use super::exponential_race::{Noise, Weights, race};
+use super::exponential_race::{Noise, race};
 use super::largest::largest;
+use super::weights::{Taken, Weights};
 use crate::CpuArm;
 use crate::kernels::{ArgmaxCpu, ArgmaxI, ArgmaxL, RandomSampleCpu, RandomSampleInvQ};
 
@@ -13,7 +14,7 @@ impl<Q: RandomSampleInvQ + Noise> CpuArm for RandomSampleCpu<'_, Q> {
         let Self { output_token_ids, probs, inv_q, vocab_size } = self;
         let vocab_size = vocab_size as usize;
         output_token_ids.par_iter_mut().enumerate().for_each(|(row, output)| {
-            *output = race(Weights::Probs(&probs.row(row)[..vocab_size]), inv_q.row(row));
+            *output = race(Weights { target: &probs.row(row)[..vocab_size], taken: Taken::Nothing }, inv_q.row(row));
         });
     }
 }

@@ -1,0 +1,151 @@
+//! The exponential race over noise that is drawn on the way: the largest `weight / E` wins, with E = -ln(u).
+//!
+//! It is the race of `exponential_race.rs` over the noise of `draw_inverse_exponential`, without a row of noise between.
+//! E is at least 1 - u, which the high word tells, so most tokens are known to lose without a logarithm or a low word.
+
+use multiversion::multiversion;
+use rayon::prelude::*;
+
+use super::TILE;
+use super::exponential_race::{Best, Noise, better};
+use super::weights::{GROUP, Target, Weights};
+use crate::noise::{exponential_f32, exponential_f64};
+use crate::philox::{MANY, Stream};
+
+/// What the noise of a race can be drawn as.
+pub trait DrawnNoise: Noise + Into<f64> {
+    /// 1 / E of a token, whose high word is `high`.
+    fn draw(stream: &Stream, token: usize, high: u32) -> Self;
+}
+
+impl DrawnNoise for f32 {
+    #[inline(always)]
+    fn draw(_: &Stream, _: usize, high: u32) -> f32 {
+        1.0 / exponential_f32(high)
+    }
+}
+
+impl DrawnNoise for f64 {
+    #[inline(always)]
+    fn draw(stream: &Stream, token: usize, high: u32) -> f64 {
+        1.0 / exponential_f64(high, stream.low_words((token / 4) as u32)[token % 4])
+    }
+}
+
+/// The noise of one token.
+pub(super) fn noise_of<N: DrawnNoise>(stream: &Stream, token: usize) -> N {
+    N::draw(stream, token, stream.high_words((token / 4) as u32)[token % 4])
+}
+
+/// The token that wins among `length`, -1 where none can.
+pub(super) fn race<T: Target, N: DrawnNoise>(weights: Weights<'_, T>, length: usize, stream: Stream) -> i32 {
+    let tiles = (0..length.div_ceil(TILE)).into_par_iter().map(|number| {
+        let start = number * TILE;
+        tile_race::<T, N>(weights, start, length.min(start + TILE), stream)
+    });
+    tiles.reduce(|| (N::START, -1), better).1
+}
+
+/// The race of tokens `start..end`; `start` is a multiple of a group.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn tile_race<T: Target, N: DrawnNoise>(all: Weights<'_, T>, start: usize, end: usize, stream: Stream) -> Best<N> {
+    const { assert!(GROUP == MANY) };
+    let (mut best, mut winner) = (N::START, -1);
+    let (mut weights, mut words) = ([0.0; GROUP], [0; MANY]);
+    for start in (start..end).step_by(GROUP) {
+        let count = all.write(start, &mut weights);
+        weights[count..].fill(0.0);
+        let mut any = false;
+        for weight in weights {
+            any |= weight > 0.0;
+        }
+        if !any {
+            continue;
+        }
+        stream.fill_high_words((start / 4) as u32, &mut words);
+        let (threshold, mut any) = (threshold(best), false);
+        for (&weight, &word) in weights.iter().zip(&words) {
+            any |= can_win(weight, word, threshold);
+        }
+        if !any {
+            continue;
+        }
+        for (index, (&weight, &word)) in weights.iter().zip(&words).enumerate() {
+            if can_win(weight, word, self::threshold(best)) {
+                let token = start + index;
+                let score = N::score(weight, N::draw(&stream, token, word));
+                if score > best {
+                    (best, winner) = (score, token as i32);
+                }
+            }
+        }
+    }
+    (best, winner)
+}
+
+/// A little less than the best score so far.
+#[inline(always)]
+fn threshold<N: DrawnNoise>(best: N) -> f32 {
+    const A_BIT_LESS: f32 = 1.0 - 1.0 / (1 << 16) as f32;
+    let best: f64 = best.into();
+    (best as f32).min(f32::MAX) * A_BIT_LESS
+}
+
+/// Whether a weight can have a score above `threshold`. It cannot where it is at most `threshold * (1 - u)`; rounding is
+/// far below what `threshold` was made less by, and below `TINY` where floats are subnormal.
+#[inline(always)]
+fn can_win(weight: f32, word: u32, threshold: f32) -> bool {
+    const TWO_POW_MINUS_31: f32 = 1.0 / (1_u32 << 31) as f32;
+    const TINY: f32 = f32::MIN_POSITIVE / (1 << 14) as f32;
+    let v = (!word >> 1) as i32 as f32 * TWO_POW_MINUS_31;
+    (weight > 0.0) & !(weight <= threshold.mul_add(v, -TINY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exponential_race;
+    use super::super::noise::{InverseExponential, draw_row};
+    use super::super::weights::Taken;
+    use super::*;
+
+    fn same<N: DrawnNoise + InverseExponential>(p: &[f32], q: &[f32]) {
+        for seed in [0, 7, -3] {
+            let stream = Stream::new(seed, 5, 3);
+            let mut inv_q = vec![N::NONE; p.len()];
+            draw_row(&mut inv_q, stream);
+            for taken in [Taken::Nothing, Taken::Probs(q), Taken::Token(3), Taken::Token(-1)] {
+                let weights = Weights { target: p, taken };
+                let (fused, given) = (race::<_, N>(weights, p.len(), stream), exponential_race::race(weights, &inv_q));
+                assert_eq!(fused, given, "{} tokens, {seed}", p.len());
+                if let Ok(token) = usize::try_from(fused) {
+                    assert!(noise_of::<N>(&stream, token) == inv_q[token]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_token_that_wins_over_given_noise_wins() {
+        let scattered = |number: usize| (number as u32).wrapping_mul(0x9e37_79b9) as f32 / 4294967296.0;
+        for length in [0, 1, 4, 63, 64, 65, 1000, TILE + 70, 2 * TILE] {
+            for size in [1.0, 1e-38, 1e-42, 1e37] {
+                let p: Vec<f32> = (0..length).map(|token| scattered(token) * size).collect();
+                let q: Vec<f32> = (5..length + 5).map(|token| scattered(token) * size).collect();
+                same::<f64>(&p, &q);
+                same::<f32>(&p, &q);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_weights_run_as_over_given_noise() {
+        let values = [0.0, -0.0, 1.0, 1e-45, f32::NAN, f32::INFINITY, -1.0, 2e-45, 1e-40, f32::MAX];
+        for shift in 0..200 {
+            let kinds = 1 + shift % 10;
+            let pick = |step: usize| (0..200).map(move |i| values[(i * step + shift * (i / 11) + shift) % kinds]);
+            let (p, q): (Vec<_>, Vec<_>) = (pick(3).collect(), pick(7).collect());
+            same::<f64>(&p, &q);
+            same::<f32>(&p, &q);
+        }
+    }
+}
