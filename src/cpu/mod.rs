@@ -12,7 +12,6 @@
 //! Rows are run side by side, and so are the tiles of a row. Which core does what cannot be told from the result.
 
 mod block_table;
-#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
 mod drawn_race;
 mod eagle;
 mod exponential_race;
