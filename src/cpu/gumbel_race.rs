@@ -113,10 +113,15 @@ impl<N: Gumbel> Race<N> {
         if self.hot && logit.is_finite() { 0.0 } else { logit }
     }
 
-    /// No sum below it can win.
+    /// No sum below it can win. Without noise, none that is equal can, either.
     #[inline(always)]
     fn threshold(&self) -> f32 {
-        if self.leader.0 == f64::NEG_INFINITY { f32::MIN } else { (self.leader.0 as f32).next_down() }
+        let best = self.leader.0 as f32;
+        match self.scale {
+            _ if self.leader.0 == f64::NEG_INFINITY => f32::MIN,
+            0.0 => best.next_up(),
+            _ => best.next_down(),
+        }
     }
 
     /// Whether a token can win against `threshold`, or is NaN.

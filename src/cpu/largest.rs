@@ -22,12 +22,20 @@ pub(super) fn largest_of(logits: &[f32]) -> (f32, bool) {
             nans[lane] |= group[lane].is_nan();
         }
     }
-    let (mut top, mut nan) = (f32::NEG_INFINITY, false);
-    for &x in tops.iter().chain(rest) {
+    let mut lanes = LANES / 2;
+    while lanes > 0 {
+        for lane in 0..lanes {
+            tops[lane] = if tops[lane + lanes] > tops[lane] { tops[lane + lanes] } else { tops[lane] };
+            nans[lane] |= nans[lane + lanes];
+        }
+        lanes /= 2;
+    }
+    let (mut top, mut nan) = (tops[0], nans[0]);
+    for &x in rest {
         top = if x > top { x } else { top };
         nan |= x.is_nan();
     }
-    (top, nan | nans.contains(&true))
+    (top, nan)
 }
 
 /// The largest of some columns, the chunk that it is in, and whether there is a NaN.

@@ -77,6 +77,9 @@ impl Kept {
     /// Whether min-p keeps a token.
     #[inline(always)]
     pub(super) fn is_likely(&self, x: f32) -> bool {
+        if self.min_p <= 0.0 {
+            return true;
+        }
         (x == self.top) | (self.scale.weight(x - self.top) >= self.min_p)
     }
 }
@@ -193,18 +196,21 @@ fn together(mut first: Masses, second: Masses) -> Masses {
 /// Writes the places of the logits of one size that are above -inf.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn places_of_size<L: Logit>(logits: &[L], wanted: u32, top: f32, scale: Scale, places: &mut Vec<i64>) {
-    let (mut wide, mut hits, mut found) = ([0.0; CHUNK], [false; CHUNK], [0; CHUNK]);
+    let (mut wide, mut hits) = ([0.0; CHUNK], [0; CHUNK]);
     for (start, chunk) in (0..).step_by(CHUNK).zip(logits.chunks(CHUNK)) {
         let chunk = L::widen(chunk, &mut wide);
+        hits[chunk.len()..].fill(0);
         for (&x, hit) in chunk.iter().zip(&mut hits) {
-            *hit = (size(x, top, scale) == wanted) & (x > f32::NEG_INFINITY);
+            *hit = u8::from((size(x, top, scale) == wanted) & (x > f32::NEG_INFINITY));
         }
-        let mut count = 0;
-        for (index, (&x, &hit)) in chunk.iter().zip(&hits).enumerate() {
-            found[count % CHUNK] = place(x, start + index as u32);
-            count += usize::from(hit);
+        for (start, hits) in (start..).step_by(8).zip(hits.as_chunks::<8>().0) {
+            if *hits == [0; 8] {
+                continue; // most of them
+            }
+            for (token, _) in (start..).zip(hits).filter(|&(_, &hit)| hit != 0) {
+                places.push(place(logits[token as usize].to_f32(), token));
+            }
         }
-        places.extend_from_slice(&found[..count]);
     }
 }
 
