@@ -73,8 +73,8 @@ impl Stream {
     #[inline(always)]
     fn fill(&self, block: u32, purpose: u32, words: &mut [u32; MANY]) {
         let mut counters = [[0_u64; BLOCKS]; 4];
-        for lane in 0..BLOCKS {
-            counters[0][lane] = u64::from(block.wrapping_add(lane as u32));
+        for (lane, counter) in counters[0].iter_mut().enumerate() {
+            *counter = block.wrapping_add(lane as u32).into();
         }
         counters[1] = [self.position[0].into(); BLOCKS];
         counters[2] = [self.position[1].into(); BLOCKS];

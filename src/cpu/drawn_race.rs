@@ -94,6 +94,7 @@ fn threshold<N: DrawnNoise>(best: N) -> f32 {
 /// Whether a weight can have a score above `threshold`. It cannot where it is at most `threshold * (1 - u)`; rounding is
 /// far below what `threshold` was made less by, and below `TINY` where floats are subnormal.
 #[inline(always)]
+#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "infinity times 0 rules nothing out")]
 fn can_win(weight: f32, word: u32, threshold: f32) -> bool {
     const TWO_POW_MINUS_31: f32 = 1.0 / (1_u32 << 31) as f32;
     const TINY: f32 = f32::MIN_POSITIVE / (1 << 14) as f32;

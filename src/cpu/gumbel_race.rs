@@ -126,6 +126,7 @@ impl<N: Gumbel> Race<N> {
 
     /// Whether a token can win against `threshold`, or is NaN.
     #[inline(always)]
+    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN must be seen")]
     fn can_win(&self, logit: f32, word: u32, threshold: f32) -> bool {
         // Rounding keeps the order, so what this bound is below of, its noise is below of.
         let most = self.scale.mul_add(gumbel_bound(word), self.runs(logit));

@@ -1,6 +1,6 @@
 //! The CPU arms: what each kernel of `kernels/` does, in Rust, with the same bits.
 //!
-//! One file a family, named as its signatures and its kernels are. An arm takes its arguments apart without `..`, so
+//! One file a family, named as its signatures and its kernels are, and one for each thing that families share. An arm takes its arguments apart without `..`, so
 //! that a parameter added to a signature is a compile error here until the arm has read it. By then the arguments are
 //! checked; their values are not, so an arm must do what its kernel does whatever they are, and never panics over one.
 //!
@@ -40,10 +40,10 @@ mod topk_topp;
 mod verify;
 mod weights;
 
+use half::slice::HalfFloatSliceExt;
+
 /// Columns of a row that a core takes on at a time, so that one row is work for all cores.
 const TILE: usize = 16_384;
-
-use half::slice::HalfFloatSliceExt;
 
 /// A logit of any type, as the f32 of the same value.
 pub trait Logit: Copy + Send + Sync {

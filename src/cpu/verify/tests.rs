@@ -35,7 +35,7 @@ impl Batch {
             _ => vec![3, 6, 9, 11, 12],
         };
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0];
-        let spoilt = |i: usize, x: f32| if number % 3 == 2 && i % 37 == 0 { special[i % 4] } else { x };
+        let spoilt = |i: usize, x: f32| if number % 3 == 2 && i.is_multiple_of(37) { special[i % 4] } else { x };
         let all = 12 * VOCAB;
         let exponential = |i: usize| (scattered(i) * 6.0).exp2() / 64.0 / VOCAB as f32 * 4.0;
         Batch {
@@ -47,7 +47,7 @@ impl Batch {
             positions: (0..12).map(|i| i + 1_000_000_000_000).collect(),
             first_positions: (0..requests as i64).map(|i| i * 3 + 1_000_000_000_000).collect(),
             temperature: [1.0, 0.5, 0.0, f32::INFINITY, -1.0].into_iter().cycle().skip(number % 5).take(5).collect(),
-            is_greedy: (0..requests).map(|i| (i + number) % 4 == 0).collect(),
+            is_greedy: (0..requests).map(|i| (i + number).is_multiple_of(4)).collect(),
             ends,
         }
     }
