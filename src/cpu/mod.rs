@@ -1,8 +1,9 @@
 //! The CPU arms: what each kernel of `kernels/` does, in Rust, with the same bits.
 //!
-//! One file a family, named as its signatures and its kernels are, and one for each thing that families share. An arm takes its arguments apart without `..`, so
-//! that a parameter added to a signature is a compile error here until the arm has read it. By then the arguments are
-//! checked; their values are not, so an arm must do what its kernel does whatever they are, and never panics over one.
+//! One file a family, named as its signatures and its kernels are, and one for each thing that families share. An arm
+//! takes its arguments apart without `..`, so that a parameter added to a signature is a compile error here until the arm
+//! has read it. By then the arguments are checked; their values are not, so an arm must do what its kernel does whatever
+//! they are, and never panics over one.
 //!
 //! The loops with much arithmetic are compiled for several generations of processors and chosen from at run time. That
 //! changes their speed and, since every step is rounded by IEEE 754, not a bit of what they return. What such a loop
