@@ -3,6 +3,9 @@
 //!
 //! A random word is a pure function of a seed, a position in the sequence, a token and a purpose: the seed is the key,
 //! the other three the counter. No state is kept, so neither the place in a batch nor the device can change a word.
+//!
+//! A counter gives four words. They serve four neighbouring tokens, one each; and one more counter serves a group of 32, of which
+//! [`crate::noise`] says more.
 
 /// Ten rounds of Philox4x32: four random words of a counter and a key.
 #[inline(always)]
@@ -56,6 +59,12 @@ impl Stream {
         self.words(block, self.purpose | 0x8000_0000)
     }
 
+    /// The words that tokens `32 * group` to `32 * group + 31` share.
+    #[inline(always)]
+    pub fn group_words(&self, group: u32) -> [u32; 4] {
+        self.words(group, self.purpose | 0x4000_0000)
+    }
+
     /// The high words of the tokens from `4 * block` on, as [`Stream::high_words`] has them for one block.
     #[inline(always)]
     pub fn fill_high_words(&self, block: u32, words: &mut [u32; MANY]) {
@@ -66,6 +75,12 @@ impl Stream {
     #[inline(always)]
     pub fn fill_low_words(&self, block: u32, words: &mut [u32; MANY]) {
         self.fill(block, self.purpose | 0x8000_0000, words);
+    }
+
+    /// The words that groups share from `group` on, as [`Stream::group_words`] has them for one group.
+    #[inline(always)]
+    pub fn fill_group_words(&self, group: u32, words: &mut [u32; MANY]) {
+        self.fill(group, self.purpose | 0x4000_0000, words);
     }
 
     /// [`philox4x32_10`] of many blocks side by side. Each word has 64 bits, of which only the lower 32 count: what a
@@ -124,6 +139,7 @@ mod tests {
         let key = [0xa4093822, 0x299f31d0];
         assert_eq!(stream.high_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 3], key));
         assert_eq!(stream.low_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 0x8000_0003], key));
+        assert_eq!(stream.group_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 0x4000_0003], key));
     }
 
     #[test]
@@ -135,7 +151,9 @@ mod tests {
             let blocks = (0..BLOCKS as u32).map(|lane| block.wrapping_add(lane));
             assert_eq!(words.to_vec(), blocks.clone().flat_map(|block| stream.high_words(block)).collect::<Vec<_>>());
             stream.fill_low_words(block, &mut words);
-            assert_eq!(words.to_vec(), blocks.flat_map(|block| stream.low_words(block)).collect::<Vec<_>>());
+            assert_eq!(words.to_vec(), blocks.clone().flat_map(|block| stream.low_words(block)).collect::<Vec<_>>());
+            stream.fill_group_words(block, &mut words);
+            assert_eq!(words.to_vec(), blocks.flat_map(|group| stream.group_words(group)).collect::<Vec<_>>());
         }
     }
 }

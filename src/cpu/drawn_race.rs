@@ -1,40 +1,28 @@
-//! The exponential race over noise that is drawn on the way: the largest `weight / E` wins, with E = -ln(u).
+//! The exponential race over noise that is drawn on the way: the largest `weight / time` wins.
 //!
 //! It is the race of `exponential_race.rs` over the noise of `draw_inverse_exponential`, without a row of noise between.
-//! E is at least 1 - u, which the high word tells, so most tokens are known to lose without a logarithm or a low word.
+//! No token of a group arrives before a time that one word tells, and but one before a second; so most tokens are known
+//! to lose without a logarithm or a word of their own.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::TILE;
 use super::exponential_race::{Best, Noise, better};
-use super::weights::{GROUP, Target, Weights};
-use crate::noise::{exponential_f32, exponential_f64};
+use super::largest::largest_of;
+use super::noise::InverseExponential;
+use super::weights::{SPAN, Target, Weights};
+use crate::noise::{GROUP, time};
 use crate::philox::{MANY, Stream};
 
 /// What the noise of a race can be drawn as.
-pub trait DrawnNoise: Noise + Into<f64> {
-    /// 1 / E of a token, whose high word is `high`.
-    fn draw(stream: &Stream, token: usize, high: u32) -> Self;
-}
+pub trait DrawnNoise: Noise + InverseExponential {}
 
-impl DrawnNoise for f32 {
-    #[inline(always)]
-    fn draw(_: &Stream, _: usize, high: u32) -> f32 {
-        1.0 / exponential_f32(high)
-    }
-}
-
-impl DrawnNoise for f64 {
-    #[inline(always)]
-    fn draw(stream: &Stream, token: usize, high: u32) -> f64 {
-        1.0 / exponential_f64(high, stream.low_words((token / 4) as u32)[token % 4])
-    }
-}
+impl<N: Noise + InverseExponential> DrawnNoise for N {}
 
 /// The noise of one token.
 pub(super) fn noise_of<N: DrawnNoise>(stream: &Stream, token: usize) -> N {
-    N::draw(stream, token, stream.high_words((token / 4) as u32)[token % 4])
+    N::inverse(time(stream, token as u32))
 }
 
 /// The token that wins among `length`, -1 where none can.
@@ -46,13 +34,13 @@ pub(super) fn race<T: Target, N: DrawnNoise>(weights: Weights<'_, T>, length: us
     tiles.reduce(|| (N::START, -1), better).1
 }
 
-/// The race of tokens `start..end`; `start` is a multiple of a group.
+/// The race of tokens `start..end`; `start` is a multiple of a span.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn tile_race<T: Target, N: DrawnNoise>(all: Weights<'_, T>, start: usize, end: usize, stream: Stream) -> Best<N> {
-    const { assert!(GROUP == MANY) };
-    let (mut best, mut winner) = (N::START, -1);
-    let (mut weights, mut words) = ([0.0; GROUP], [0; MANY]);
-    for start in (start..end).step_by(GROUP) {
+    const { assert!(SPAN == MANY / 4 * GROUP as usize) };
+    let mut best = (N::START, -1);
+    let (mut weights, mut words) = ([0.0; SPAN], [0; MANY]);
+    for start in (start..end).step_by(SPAN) {
         let count = all.write(start, &mut weights);
         weights[count..].fill(0.0);
         let mut any = false;
@@ -62,25 +50,42 @@ fn tile_race<T: Target, N: DrawnNoise>(all: Weights<'_, T>, start: usize, end: u
         if !any {
             continue;
         }
-        stream.fill_high_words((start / 4) as u32, &mut words);
-        let (threshold, mut any) = (threshold(best), false);
-        for (&weight, &word) in weights.iter().zip(&words) {
-            any |= can_win(weight, word, threshold);
-        }
-        if !any {
-            continue;
-        }
-        for (index, (&weight, &word)) in weights.iter().zip(&words).enumerate() {
-            if can_win(weight, word, self::threshold(best)) {
-                let token = start + index;
-                let score = N::score(weight, N::draw(&stream, token, word));
-                if score > best {
-                    (best, winner) = (score, token as i32);
-                }
+        stream.fill_group_words(start as u32 / GROUP, &mut words);
+        let groups = weights.as_chunks::<{ GROUP as usize }>().0.iter().zip(words.as_chunks::<4>().0);
+        for (number, (weights, &words)) in groups.enumerate() {
+            let (top, _) = largest_of(weights);
+            if can_win(top, earliest(words[0]), threshold(best.0)) {
+                best = run_group(best, start + number * GROUP as usize, weights, words, &stream);
             }
         }
     }
-    (best, winner)
+    best
+}
+
+/// The best after those of a group have run that can win; they begin with `start`.
+#[inline(always)]
+fn run_group<N: DrawnNoise>(best: Best<N>, start: usize, weights: &[f32], words: [u32; 4], stream: &Stream) -> Best<N> {
+    let (mut best, arrivals) = (best, N::arrivals(words));
+    let (first, second): (f64, f64) = (arrivals.first.into(), arrivals.second.into());
+    for (lane, &weight) in (0..).zip(weights) {
+        let earliest = if lane == arrivals.first_lane { first } else { second };
+        if can_win(weight, earliest as f32, threshold(best.0)) {
+            let token = start as u32 + lane;
+            let high = stream.high_words(token / 4)[token as usize % 4];
+            let score = N::score(weight, N::inverse(N::time(stream, &arrivals, token, high)));
+            if score > best.0 {
+                best = (score, token as i32);
+            }
+        }
+    }
+    best
+}
+
+/// No token of a group arrives before this, the first of whose words this is: E is at least 1 - u, which the word tells.
+#[inline(always)]
+fn earliest(word: u32) -> f32 {
+    const PART: f32 = 1.0 / ((1_u32 << 31) as f32 * GROUP as f32);
+    (!word >> 1) as i32 as f32 * PART
 }
 
 /// A little less than the best score so far.
@@ -91,25 +96,23 @@ fn threshold<N: DrawnNoise>(best: N) -> f32 {
     (best as f32).min(f32::MAX) * A_BIT_LESS
 }
 
-/// Whether a weight can have a score above `threshold`. It cannot where it is at most `threshold * (1 - u)`; rounding is
+/// Whether a weight can have a score above `threshold`. It cannot where it is at most `threshold * earliest`; rounding is
 /// far below what `threshold` was made less by, and below `TINY` where floats are subnormal.
 #[inline(always)]
 #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "infinity times 0 rules nothing out")]
-fn can_win(weight: f32, word: u32, threshold: f32) -> bool {
-    const TWO_POW_MINUS_31: f32 = 1.0 / (1_u32 << 31) as f32;
+fn can_win(weight: f32, earliest: f32, threshold: f32) -> bool {
     const TINY: f32 = f32::MIN_POSITIVE / (1 << 14) as f32;
-    let v = (!word >> 1) as i32 as f32 * TWO_POW_MINUS_31;
-    (weight > 0.0) & !(weight <= threshold.mul_add(v, -TINY))
+    (weight > 0.0) & !(weight <= threshold.mul_add(earliest, -TINY))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::exponential_race;
-    use super::super::noise::{InverseExponential, draw_row};
+    use super::super::noise::draw_row;
     use super::super::weights::Taken;
     use super::*;
 
-    fn same<N: DrawnNoise + InverseExponential>(p: &[f32], q: &[f32]) {
+    fn same<N: DrawnNoise>(p: &[f32], q: &[f32]) {
         for seed in [0, 7, -3] {
             let stream = Stream::new(seed, 5, 3);
             let mut inv_q = vec![N::NONE; p.len()];

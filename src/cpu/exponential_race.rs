@@ -1,14 +1,14 @@
 //! The exponential race over given noise: the largest `weight * inv_q` wins.
 //!
 //! Only a strictly larger score displaces the best so far, which starts at 0, so ties go to the lowest token and neither
-//! NaN nor a token without weight can win. Scores are calculated side by side; only a group that has a larger one than the
+//! NaN nor a token without weight can win. Scores are calculated side by side; only a span that has a larger one than the
 //! best so far is looked at token by token.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::TILE;
-use super::weights::{GROUP, Target, Weights};
+use super::weights::{SPAN, Target, Weights};
 
 /// Noise of an exponential race.
 pub trait Noise: Copy + PartialOrd + Send + Sync {
@@ -53,9 +53,9 @@ pub(super) fn better<Q: Noise>(first: Best<Q>, later: Best<Q>) -> Best<Q> {
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn tile_race<T: Target, Q: Noise>(all: Weights<'_, T>, inv_q: &[Q], start: usize) -> Best<Q> {
     let (mut best, mut winner) = (Q::START, -1);
-    let mut weights = [0.0; GROUP];
-    for (number, noise) in inv_q.chunks(GROUP).enumerate() {
-        let start = start + number * GROUP;
+    let mut weights = [0.0; SPAN];
+    for (number, noise) in inv_q.chunks(SPAN).enumerate() {
+        let start = start + number * SPAN;
         let count = all.write(start, &mut weights);
         let (weights, mut any) = (&weights[..count.min(noise.len())], false);
         for (&weight, &noise) in weights.iter().zip(noise) {

@@ -1,4 +1,4 @@
-//! Drawing tokens straight from logits: the Gumbel-max race. Its twin is `kernels/gumbel.py`.
+//! Drawing tokens straight from logits: the Gumbel-max race. Its twin is `kernels/gumbel.cu`.
 //!
 //! The race is run with logit + temperature * noise, which is logit / temperature + noise on another scale. Each sum is
 //! kept exactly, as its rounded value and the rest that rounding took away, so neither 1e38 nor a tiny temperature can
@@ -7,12 +7,13 @@
 use rayon::prelude::*;
 
 use super::Logit;
-use super::gumbel_race::{Gumbel, sample};
+use super::gumbel_race::sample;
 use crate::CpuArm;
 use crate::kernels::{GumbelSampleCpu, GumbelSampleL, GumbelSampleSampledNoise};
+use crate::noise::Noise;
 use crate::philox::Stream;
 
-impl<L: GumbelSampleL + Logit, N: GumbelSampleSampledNoise + Gumbel> CpuArm for GumbelSampleCpu<'_, L, N> {
+impl<L: GumbelSampleL + Logit, N: GumbelSampleSampledNoise + Noise> CpuArm for GumbelSampleCpu<'_, L, N> {
     fn run(self) {
         let Self {
             output_token_ids,

@@ -1,52 +1,26 @@
 //! The Gumbel-max race over one row: which token has the largest logit + temperature * noise, the sum taken exactly.
 //!
-//! What the kernel does for every token, is done here only for those that the high word of their noise lets win: a few
-//! of a hundred thousand. So f64 noise costs hardly more than f32 noise. High words and the bound that decides are
-//! calculated for many tokens side by side.
+//! The 32 tokens of a group share the bound of their noise, so only groups whose largest logit may win with it are looked
+//! at further, and of these only tokens that may win with what two numbers tell of their noise: some tens of a hundred
+//! thousand. So f64 noise costs hardly more than f32 noise. Bounds and largest logits are calculated side by side.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
+use super::largest::largest_of;
 use super::selection::Kept;
 use super::{Logit, TILE};
-use crate::noise::{gumbel_bound, gumbel_f32, gumbel_f64};
+use crate::noise::{Arrivals, GROUP, Noise, gumbel_bound};
 use crate::philox::{MANY, Stream};
 
-/// What Gumbel noise can be drawn as.
-pub trait Gumbel: Copy + Into<f64> + Send + Sync {
-    /// Noise that is above all other.
-    const INFINITY: Self;
-    /// Noise that is below all other.
-    const NEG_INFINITY: Self;
-    /// The noise of token `4 * block + lane`, whose high word is `high`.
-    fn draw(stream: &Stream, block: u32, lane: usize, high: u32) -> Self;
-}
-
-impl Gumbel for f32 {
-    const INFINITY: f32 = f32::INFINITY;
-    const NEG_INFINITY: f32 = f32::NEG_INFINITY;
-
-    #[inline(always)]
-    fn draw(_: &Stream, _: u32, _: usize, high: u32) -> f32 {
-        gumbel_f32(high)
-    }
-}
-
-impl Gumbel for f64 {
-    const INFINITY: f64 = f64::INFINITY;
-    const NEG_INFINITY: f64 = f64::NEG_INFINITY;
-
-    #[inline(always)]
-    fn draw(stream: &Stream, block: u32, lane: usize, high: u32) -> f64 {
-        gumbel_f64(high, stream.low_words(block)[lane])
-    }
-}
+/// Tokens of the groups whose words are made side by side.
+const SPAN: usize = MANY / 4 * GROUP as usize;
 
 /// What one row draws: its token, -1 where it has none, with its logit and its noise.
 pub(super) type Drawn<N> = (i32, f32, N);
 
 /// What a row without a distribution draws, other than for want of a token above -inf.
-pub(super) fn invalid<N: Gumbel>() -> Drawn<N> {
+pub(super) fn invalid<N: Noise>() -> Drawn<N> {
     (-1, f32::INFINITY, N::INFINITY)
 }
 
@@ -64,7 +38,7 @@ pub(super) struct Race<N> {
     nan: bool,
 }
 
-impl<N: Gumbel> Race<N> {
+impl<N: Noise> Race<N> {
     /// `None` for a temperature that is negative or NaN.
     pub(super) fn new(temperature: f32, stream: Stream, start: i32) -> Option<Race<N>> {
         let hot = temperature == f32::INFINITY;
@@ -88,10 +62,10 @@ impl<N: Gumbel> Race<N> {
 
     /// Lets one token run.
     pub(super) fn run_one(&mut self, column: usize, logit: f32) {
-        let (block, lane) = self.counter(column);
-        let word = self.stream.high_words(block)[lane];
-        if self.can_win(logit, word, self.threshold()) {
-            self.run(column, logit, word);
+        let token = self.token(column);
+        let words = self.stream.group_words(token / GROUP);
+        if self.can_win(logit, gumbel_bound(words[0]), self.threshold()) {
+            self.run(column, logit, N::gumbel(self.time(&N::arrivals(words), token)));
         }
     }
 
@@ -100,11 +74,16 @@ impl<N: Gumbel> Race<N> {
         if self.nan { invalid() } else { self.drawn }
     }
 
-    /// The block of a column's words, and which of its words.
+    /// The token of a column.
     #[inline(always)]
-    fn counter(&self, column: usize) -> (u32, usize) {
-        let token = i64::from(self.start) + column as i64;
-        ((token >> 2) as u32, (token & 3) as usize)
+    fn token(&self, column: usize) -> u32 {
+        (self.start as u32).wrapping_add(column as u32)
+    }
+
+    /// The time of a token, of whose group `arrivals` are.
+    #[inline(always)]
+    fn time(&self, arrivals: &Arrivals<N>, token: u32) -> N {
+        N::time(&self.stream, arrivals, token, self.stream.high_words(token / 4)[token as usize % 4])
     }
 
     /// A logit as it runs.
@@ -124,25 +103,35 @@ impl<N: Gumbel> Race<N> {
         }
     }
 
-    /// Whether a token can win against `threshold`, or is NaN.
+    /// Whether a token, with noise of no more than `bound`, can win against `threshold`. Rounding keeps the order.
     #[inline(always)]
-    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN must be seen")]
-    fn can_win(&self, logit: f32, word: u32, threshold: f32) -> bool {
-        // Rounding keeps the order, so what this bound is below of, its noise is below of.
-        let most = self.scale.mul_add(gumbel_bound(word), self.runs(logit));
-        !(most < threshold)
+    fn can_win(&self, logit: f32, bound: f32, threshold: f32) -> bool {
+        self.scale.mul_add(bound, self.runs(logit)) >= threshold
     }
 
-    /// Lets a token run whose high word is `word`.
+    /// Lets those of a group run that can win; they begin with `column`.
     #[inline(always)]
-    fn run(&mut self, column: usize, logit: f32, word: u32) {
-        let (block, lane) = self.counter(column);
-        let (x, noise) = (f64::from(self.runs(logit)), N::draw(&self.stream, block, lane, word));
-        self.nan |= x.is_nan();
-        let sum = exact_sum(x, f64::from(self.scale) * noise.into());
+    fn run_group(&mut self, column: usize, logits: &[f32], words: [u32; 4]) {
+        let arrivals = N::arrivals(words);
+        // Noise is not as far from its logarithm as this.
+        let bound = |time: N| N::gumbel(time).into() as f32 + 1e-3;
+        let (first, others) = (bound(arrivals.first), bound(arrivals.second));
+        for (index, &logit) in logits.iter().enumerate() {
+            let token = self.token(column + index);
+            let bound = if token % GROUP == arrivals.first_lane { first } else { others };
+            if self.can_win(logit, bound, self.threshold()) {
+                self.run(column + index, logit, N::gumbel(self.time(&arrivals, token)));
+            }
+        }
+    }
+
+    /// Lets a token run.
+    #[inline(always)]
+    fn run(&mut self, column: usize, logit: f32, noise: N) {
+        let sum = exact_sum(f64::from(self.runs(logit)), f64::from(self.scale) * noise.into());
         if beats(sum, self.leader) {
             self.leader = sum;
-            self.drawn = (self.start.wrapping_add(column as i32), logit, noise);
+            self.drawn = (self.token(column) as i32, logit, noise);
         }
     }
 
@@ -170,40 +159,42 @@ fn exact_sum(x: f64, scaled: f64) -> (f64, f64) {
 }
 
 /// The race over a whole row.
-pub(super) fn sample<L: Logit, N: Gumbel>(logits: &[L], temperature: f32, stream: Stream, start: i32) -> Drawn<N> {
+pub(super) fn sample<L: Logit, N: Noise>(logits: &[L], temperature: f32, stream: Stream, start: i32) -> Drawn<N> {
     let Some(race) = Race::<N>::new(temperature, stream, start) else { return invalid() };
     race.run_all(logits, None).drawn()
 }
 
 /// The race over the columns from `column` on.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn tile_race<L: Logit, N: Gumbel>(logits: &[L], column: usize, race: Race<N>, kept: Option<Kept>) -> Race<N> {
+fn tile_race<L: Logit, N: Noise>(logits: &[L], column: usize, race: Race<N>, kept: Option<Kept>) -> Race<N> {
     let (mut race, mut logits, mut column) = (race, logits, column);
-    let (mut words, mut wide, mut masked) = ([0; MANY], [0.0; MANY], [0.0; MANY]);
+    let (mut words, mut wide, mut masked) = ([0; MANY], [0.0; SPAN], [0.0; SPAN]);
     while !logits.is_empty() {
-        let (block, lane) = race.counter(column);
-        race.stream.fill_high_words(block, &mut words);
-        let (some, rest) = logits.split_at(logits.len().min(MANY - lane));
-        let (mut some, words) = (L::widen(some, &mut wide), &words[lane..]);
+        // A vocabulary may start within a group, and tokens are counted in 32 bits.
+        let token = race.token(column);
+        let lane = (token % GROUP) as usize;
+        let until_0 = (u32::MAX - token) as usize + 1;
+        race.stream.fill_group_words(token / GROUP, &mut words);
+        let (some, rest) = logits.split_at(logits.len().min(SPAN - lane).min(until_0));
+        let mut some = L::widen(some, &mut wide);
         if let Some(kept) = kept {
             for (index, (&logit, masked)) in some.iter().zip(&mut masked).enumerate() {
                 *masked = if kept.has(logit, column as u32 + index as u32) { logit } else { f32::NEG_INFINITY };
             }
             some = &masked[..some.len()];
         }
-        let (threshold, mut any) = (race.threshold(), false);
-        for (&logit, &word) in some.iter().zip(words) {
-            any |= race.can_win(logit, word, threshold);
-        }
-        if any {
-            for (index, (&logit, &word)) in some.iter().zip(words).enumerate() {
-                if race.can_win(logit, word, race.threshold()) {
-                    race.run(column + index, logit, word);
-                }
-            }
-        }
-        column += some.len();
         logits = rest;
+        let mut end = GROUP as usize - lane;
+        for &words in words.as_chunks::<4>().0 {
+            let (group, rest) = some.split_at(some.len().min(end));
+            let (top, nan) = largest_of(group);
+            race.nan |= nan;
+            if race.can_win(top, gumbel_bound(words[0]), race.threshold()) {
+                race.run_group(column, group, words);
+            }
+            column += group.len();
+            (some, end) = (rest, GROUP as usize);
+        }
     }
     race
 }
@@ -211,18 +202,20 @@ fn tile_race<L: Logit, N: Gumbel>(logits: &[L], column: usize, race: Race<N>, ke
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::time;
 
     /// Every token runs, one after the other.
-    fn all<L: Logit, N: Gumbel>(logits: &[L], temperature: f32, stream: Stream, start: i32) -> Drawn<N> {
+    fn all<L: Logit, N: Noise>(logits: &[L], temperature: f32, stream: Stream, start: i32) -> Drawn<N> {
         let Some(mut race) = Race::<N>::new(temperature, stream, start) else { return invalid() };
         for (column, logit) in logits.iter().enumerate() {
-            let (block, lane) = race.counter(column);
-            race.run(column, logit.to_f32(), stream.high_words(block)[lane]);
+            let x = logit.to_f32();
+            race.nan |= x.is_nan();
+            race.run(column, x, N::gumbel(time::<N>(&stream, race.token(column))));
         }
         race.drawn()
     }
 
-    fn same<L: Logit, N: Gumbel>(logits: &[L]) {
+    fn same<L: Logit, N: Noise>(logits: &[L]) {
         let temperatures = [0.0, 1e-45, 1e-6, 0.7, 1.0, 30.0, 1e38, f32::MAX, f32::INFINITY, -1.0, f32::NAN];
         for (number, &temperature) in temperatures.iter().enumerate() {
             for start in [0, 1, 128_002, i32::MAX - 70, -6] {

@@ -5,10 +5,11 @@
 
 use std::cell::Cell;
 
-use super::gumbel_race::{Drawn, Gumbel, Race, invalid};
+use super::gumbel_race::{Drawn, Race, invalid};
 use super::order::{logit_at, token_at};
 use super::selection::{Kept, Limits};
 use super::{Logit, scratch};
+use crate::noise::Noise;
 use crate::philox::Stream;
 
 /// Tokens that run one by one; more are looked for in the row, where noise is drawn side by side.
@@ -19,7 +20,7 @@ thread_local! {
 }
 
 /// What a row draws within `limits`: the token, its logit and its noise.
-pub(super) fn top_k_top_p_sample<L: Logit, N: Gumbel>(logits: &[L], limits: Limits, stream: Stream) -> Drawn<N> {
+pub(super) fn top_k_top_p_sample<L: Logit, N: Noise>(logits: &[L], limits: Limits, stream: Stream) -> Drawn<N> {
     let race = Race::<N>::new(limits.temperature, stream, 0).filter(|_| limits.are_valid());
     let Some(mut race) = race else { return invalid() };
     scratch::with(&PLACES, |places| {
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     /// The filter, then the race among what it leaves, with their own logits.
-    fn composed<N: Gumbel>(logits: &[f32], limits: Limits, stream: Stream) -> Drawn<N> {
+    fn composed<N: Noise>(logits: &[f32], limits: Limits, stream: Stream) -> Drawn<N> {
         if !limits.are_valid() || logits.iter().any(|x| x.is_nan()) {
             return invalid();
         }
@@ -61,7 +62,7 @@ mod tests {
         sample(&left, limits.temperature, stream, 0)
     }
 
-    fn same<N: Gumbel>(logits: &[f32]) {
+    fn same<N: Noise>(logits: &[f32]) {
         for (number, temperature) in [0.0, 1e-45, 0.7, 30.0, f32::INFINITY, -1.0, f32::NAN].into_iter().enumerate() {
             for top_k in [0, 1, 50, 2000, i32::MAX] {
                 for (top_p, min_p) in [(1.0, 0.0), (0.9, 0.0), (0.5, 0.2), (f32::NAN, 0.0), (1.0, f32::NAN), (0.0, 2.0)]

@@ -4,14 +4,14 @@ use super::Logit;
 use super::softmax::Share;
 
 /// Tokens that are looked at side by side.
-pub(super) const GROUP: usize = 64;
+pub(super) const SPAN: usize = 512;
 
 /// One row of the target's probabilities.
 pub(super) trait Target: Copy + Send + Sync {
     /// The probability of a token, which must be one of the row.
     fn prob(self, token: usize) -> f32;
-    /// Writes the probabilities from token `start` on, at most a group, and says how many there are.
-    fn write(self, start: usize, probs: &mut [f32; GROUP]) -> usize;
+    /// Writes the probabilities from token `start` on, at most a span, and says how many there are.
+    fn write(self, start: usize, probs: &mut [f32; SPAN]) -> usize;
 }
 
 /// Probabilities that are given.
@@ -22,12 +22,12 @@ impl Target for &[f32] {
     }
 
     #[inline(always)]
-    fn write(self, start: usize, probs: &mut [f32; GROUP]) -> usize {
+    fn write(self, start: usize, probs: &mut [f32; SPAN]) -> usize {
         let given = &self[start..];
         for (prob, &p) in probs.iter_mut().zip(given) {
             *prob = p;
         }
-        given.len().min(GROUP)
+        given.len().min(SPAN)
     }
 }
 
@@ -60,9 +60,9 @@ impl<L: Logit> Target for Softmax<'_, L> {
     }
 
     #[inline(always)]
-    fn write(self, start: usize, probs: &mut [f32; GROUP]) -> usize {
-        let (logits, mut wide) = (&self.logits[start..], [0.0; GROUP]);
-        let logits = L::widen(&logits[..logits.len().min(GROUP)], &mut wide);
+    fn write(self, start: usize, probs: &mut [f32; SPAN]) -> usize {
+        let (logits, mut wide) = (&self.logits[start..], [0.0; SPAN]);
+        let logits = L::widen(&logits[..logits.len().min(SPAN)], &mut wide);
         match self.share {
             Some(share) => {
                 for (prob, &x) in probs.iter_mut().zip(logits) {
@@ -93,9 +93,9 @@ pub(super) struct Weights<'a, T> {
 }
 
 impl<T: Target> Weights<'_, T> {
-    /// Writes the weights from token `start` on, at most a group, and says how many there are.
+    /// Writes the weights from token `start` on, at most a span, and says how many there are.
     #[inline(always)]
-    pub(super) fn write(self, start: usize, weights: &mut [f32; GROUP]) -> usize {
+    pub(super) fn write(self, start: usize, weights: &mut [f32; SPAN]) -> usize {
         let count = self.target.write(start, weights);
         match self.taken {
             Taken::Probs(draft) => {

@@ -143,7 +143,7 @@ pub fn variant_plan(kernel: &Kernel, variant: &Variant) -> VariantPlan {
     let constants = kernel
         .constants
         .iter()
-        .map(|constant| (constant.name.value.clone(), constant_value(kernel, variant, constant)))
+        .map(|constant| (constant.kernel_name.clone(), constant_value(kernel, variant, constant)))
         .collect();
     let promised = |param: &Param| kernel.divisible_by_16.iter().any(|name| name.value == param.name.value);
     let divisible_by_16 = match variant.aligned {

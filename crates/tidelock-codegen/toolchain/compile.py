@@ -6,6 +6,7 @@ copied from the plan, because they are there to be checked against the registry 
 """
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -42,8 +43,11 @@ def position(text, offset):
 
 def triton_declaration(path, function):
     """Where a kernel is defined and its parameters in order."""
-    tree = ast.parse(path.read_text())
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    body = ast.parse(path.read_text()).body
+    *classes, name = function.split(".")
+    for owner in classes:
+        body = [item for node in body if isinstance(node, ast.ClassDef) and node.name == owner for item in node.body]
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     if not found:
         raise Refused(f"{path.name} defines no function {function}")
     definition = found[-1]
@@ -92,7 +96,7 @@ def triton_compile(path, kernel, variant):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    function = getattr(importlib.import_module(path.stem), kernel["function"])
+    function = functools.reduce(getattr, kernel["function"].split("."), importlib.import_module(path.stem))
     constants = variant["constants"]
     types = dict(variant["signature"])
     absent = [name for name, kind in types.items() if kind is None]
@@ -129,8 +133,19 @@ CUDA_TYPES = {
 }  # yapf: disable
 
 
-def cuda_declaration(path, function):
-    """Where a kernel is declared and its parameters in order, read from the text of its declaration."""
+# What nvcc calls the types of the registry.
+CUDA_NAMES = {
+    "i1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int",
+    "u32": "unsigned", "i64": "long long", "u64": "unsigned long long", "fp16": "__half", "bf16": "__nv_bfloat16",
+    "fp32": "float", "fp64": "double",
+}  # yapf: disable
+
+
+def cuda_declaration(path, function, chosen=None):
+    """Where a kernel is declared and its parameters in order, read from the text of its declaration.
+
+    `T_name` is the element type of parameter `name`, a macro that each variant is compiled with; `chosen` says which.
+    """
     blank = lambda comment: re.sub(r"[^\n]", " ", comment[0])
     text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, path.read_text(), flags=re.DOTALL)
     bounds = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
@@ -145,6 +160,8 @@ def cuda_declaration(path, function):
         name = words.pop()
         line, column = position(text, found.start(2) + item.start() + item[0].rindex(name))
         kind = " ".join(word for word in words if word not in ("const", "__restrict__", "*", "std"))
+        if kind == f"T_{name}":
+            kind = CUDA_NAMES.get((chosen or {}).get(name), "float")
         if kind not in CUDA_TYPES or words.count("*") > 1:
             where = f"{path.name}:{line}:{column}"
             raise Refused(f"{where}: parameter {name} has a type that no argument has: {item[0].strip()}")
@@ -157,18 +174,36 @@ def cuda_imports(path):
     return re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE)
 
 
-def cuda_compile(path, kernel, variant, params):
+def cuda_types(variant):
+    """The element type of each parameter that is given."""
+    return {name: kind.lstrip("*") for name, kind in variant["signature"] if kind is not None}
+
+
+def cuda_compile(path, kernel, variant):
     import nvidia.cu13
 
-    nvcc = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "nvcc"
-    defines = [f"-D{name}={json.dumps(value)}" for name, value in variant["constants"].items()]
+    toolkit = Path(list(nvidia.cu13.__path__)[0])
+    macros = {name: json.dumps(value) for name, value in variant["constants"].items()}
+    macros |= {f"T_{name}": CUDA_NAMES[kind] for name, kind in cuda_types(variant).items()}
+    macros |= {"NUM_WARPS": kernel["num_warps"], "DIVISIBLE_BY_16": json.dumps(bool(variant["divisible_by_16"]))}
+    defines = [f"-D{name}={value}" for name, value in macros.items()]
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
-        command = [nvcc, "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", *defines, "-o", ptx, path.name]
+        command = [toolkit / "bin" / "nvcc", "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", "-I", toolkit / "include" / "cccl",
+                   *defines, "-o", ptx, path.name]
         done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
         if done.returncode != 0:
             raise Refused(done.stderr.strip())
-        text = ptx.read_text()
+        # nvcc writes its own version whatever the code needs. Under a lower one it loads into older drivers; the assembler
+        # refuses it where the code needs more.
+        text = re.sub(r"^\.version \S+$", f".version {PTX_VERSION // 10}.{PTX_VERSION % 10}", ptx.read_text(), count=1, flags=re.M)
+        text = re.sub(r"^//.*\n", "", text, flags=re.M)
+        ptx.write_text(text)
+        assembled = subprocess.run([toolkit / "bin" / "ptxas", f"-arch=sm_{ARCH}", "-o", Path(folder) / "kernel.cubin", ptx],
+                                   capture_output=True, text=True)
+        if assembled.returncode != 0:
+            raise Refused(assembled.stderr.strip())
+    _, params = cuda_declaration(path, kernel["function"], cuda_types(variant))
     return {
         "entry": kernel["function"],
         "arguments": [{"name": param["name"], "type": param["type"], "divisibility": None} for param in params],
@@ -234,7 +269,7 @@ def compile_kernel(root, kernel):
         print(kernel["name"], variant["name"], file=sys.stderr, flush=True)
         try:
             check_names(kernel, variant, line, params)
-            compiled = cuda_compile(path, kernel, variant, params) if cuda else triton_compile(path, kernel, variant)
+            compiled = cuda_compile(path, kernel, variant) if cuda else triton_compile(path, kernel, variant)
         except Exception as error:
             raise Failed(kernel["name"], variant["name"], error) from error
         facts["variants"][variant["name"]] = compiled

@@ -86,7 +86,12 @@ fn gpu(cx: &mut Context, node: &Node) -> Option<Spanned<GpuSource>> {
     let in_kernels =
         file.strip_prefix("kernels/").and_then(|path| path.strip_suffix(".py").or(path.strip_suffix(".cu")));
     let good_path = in_kernels.is_some_and(|path| path.split('/').all(part));
-    if good_path && is_identifier(function) {
+    // A Triton kernel can be a static method of a class.
+    let good_function = match function.split_once('.') {
+        Some((class, method)) => file.ends_with(".py") && is_identifier(class) && is_identifier(method),
+        None => is_identifier(function),
+    };
+    if good_path && good_function {
         let value = GpuSource { file: file.to_string(), function: function.to_string() };
         return Some(Spanned { value, span: node.span.clone() });
     }
