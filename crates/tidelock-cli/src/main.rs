@@ -3,8 +3,8 @@
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
 //! an error, which is printed here and exits with 1 too (`diff` exits with 2); a wrong use of the command line is clap's, and exits with 2.
 
-mod bench;
 mod add_param;
+mod bench;
 mod check;
 mod compile;
 mod completions;
