@@ -19,7 +19,9 @@ struct Residual {
     // Times in 2^-37; f32 noise is off by less than the factor says.
     __device__ float bound(float weight, float time) const { return __fdividef(weight, time * 0.99999f); }
     __device__ float reached(float weight, float time) const {
-        return fmaxf(__fdividef(weight, time * (4294967296.0f * 1.00001f)), -INF);
+        float score = __fdividef(weight, time * (4294967296.0f * 1.00001f));
+        // f32 scores that are infinite tie, and so may those that are hardly above 0.
+        return score > 1e-36f ? fminf(score, 2.4e27f) : -INF;
     }
 
     __device__ Noise noise(const Words& group, unsigned token, unsigned word) const {

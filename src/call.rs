@@ -100,12 +100,14 @@ pub(crate) fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid
     Ok(Some(Grid(grid)))
 }
 
-/// The kernel's parameter slots: a tensor that is absent has none, and what the compiler adds at the end is null.
+/// The kernel's parameter slots: a tensor that is absent has none, or null in CUDA C++, and what the compiler adds at the end is null.
 fn slots(kernel: &Kernel, variant: &Variant, extents: &Extents, bound: &Bound) -> Slots {
     let mut slots = Slots::new();
+    let is_cuda = kernel.gpu.file.ends_with(".cu");
     for (index, param) in kernel.params.iter().enumerate().filter(|(_, param)| param.only != Some(Arm::Cpu)) {
         match param.kind {
             ParamKind::Tensor { .. } if extents[index].given => slots.push(extents[index].address),
+            ParamKind::Tensor { .. } if is_cuda => slots.push(0),
             ParamKind::Tensor { .. } => {}
             ParamKind::Scalar { .. } => slots.push(bound.scalars[index]),
         }
