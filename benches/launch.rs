@@ -14,6 +14,7 @@ struct Memory {
     tokens: Buffer<i32>,
     sampled_logits: Buffer<f32>,
     sampled_noise: Buffer<f64>,
+    scratch: Buffer<i64>,
     logits: Buffer<f32>,
     temperature: Buffer<f32>,
     seeds: Buffer<i64>,
@@ -26,6 +27,7 @@ impl Memory {
             tokens: Buffer::zeros(device, 1)?,
             sampled_logits: Buffer::zeros(device, 1)?,
             sampled_noise: Buffer::zeros(device, 1)?,
+            scratch: Buffer::zeros(device, 520)?,
             logits: Buffer::from_slice(device, &[1.0; VOCAB])?,
             temperature: Buffer::from_slice(device, &[1.0])?,
             seeds: Buffer::from_slice(device, &[7])?,
@@ -33,12 +35,13 @@ impl Memory {
         })
     }
 
-    /// Eleven parameters, of which ten are passed or follow from the views.
+    /// Twelve parameters, of which eleven are passed or follow from the views.
     fn call(&mut self) -> GumbelSample<'_, f32, f64> {
         GumbelSample {
             output_token_ids: self.tokens.view_mut(),
             sampled_logits: self.sampled_logits.view_mut(),
             sampled_noise: self.sampled_noise.view_mut(),
+            scratch: self.scratch.view_mut().matrix(1, 520).expect("it fits"),
             logits: self.logits.view().matrix(1, VOCAB).expect("it fits"),
             temperature: self.temperature.view(),
             seeds: self.seeds.view(),

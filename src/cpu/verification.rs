@@ -17,8 +17,8 @@ use super::weights::{Softmax, Taken, Target, Weights};
 use super::{Logit, scratch};
 use crate::CpuArm;
 use crate::kernels::{
-    RejectionSampleCpu, RejectionSampleFromLogitsCpu, RejectionSampleFromLogitsL, RejectionSampleFromLogitsRecoveredNoise,
-    RejectionSampleRecoveredNoise,
+    RejectionSampleCpu, RejectionSampleFromLogitsCpu, RejectionSampleFromLogitsL,
+    RejectionSampleFromLogitsRecoveredNoise, RejectionSampleRecoveredNoise,
 };
 use crate::noise::uniform_f64;
 use crate::philox::Stream;
