@@ -20,6 +20,7 @@ mod argument;
 mod bound;
 mod buffer;
 mod check;
+#[cfg(feature = "sampling")]
 mod cpu;
 mod device;
 mod device_memory;
@@ -27,6 +28,7 @@ mod dispatch;
 mod element;
 mod error;
 pub mod exact;
+#[cfg(feature = "sampling")]
 mod generated;
 pub mod kernel;
 mod launch;
@@ -35,6 +37,7 @@ pub mod noise;
 pub mod philox;
 mod purpose;
 mod rows;
+#[cfg(feature = "sampling")]
 pub mod sampling;
 mod view;
 
@@ -44,6 +47,7 @@ pub use buffer::Buffer;
 pub use device::{CudaDevice, Device};
 pub use element::{DType, Element, HostSlice, HostSliceMut, Scalar};
 pub use error::{Error, Result};
+#[cfg(feature = "sampling")]
 pub use generated::{REGISTRY, kernels};
 pub use half::{bf16, f16};
 pub use kernel::Kernel;
@@ -53,7 +57,7 @@ pub use rows::{Rows, RowsMut};
 pub use view::{AsView, AsViewMut, View, ViewMut};
 
 /// The README's example, compiled and run with the documentation's.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sampling"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -86,7 +86,7 @@ pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &PerParam<Extent>, bound
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sampling"))]
 mod tests {
     use super::*;
     use crate::view::{View, ViewMut};
