@@ -11,8 +11,8 @@ use crate::check::addresses::Extent;
 use crate::check::{self, PerParam};
 use crate::device::{CudaDevice, Device};
 use crate::error::{Error, Result};
-use crate::kernel::{Arm, Kernel, ParamKind, Variant, evaluate};
-use crate::launch::{self, Grid, Slots};
+use crate::kernel::{Arm, ByValue, Kernel, ParamKind, Variant, evaluate};
+use crate::launch::{self, Grid, Slot, Slots};
 
 /// Most blocks of a grid in x, y and z; the same for every GPU that CUDA supports.
 const MAX_GRID: [i64; 3] = [i32::MAX as i64, u16::MAX as i64, u16::MAX as i64];
@@ -77,6 +77,7 @@ fn gpu(
     let stream = device.stream();
     check::places::device(kernel, args, stream.context())?;
     let mut extents = extents(kernel, args);
+    let structs: PerParam<Option<&ByValue>> = args.iter().map(by_value).collect();
     // Each guard makes the stream wait now, and records this launch when it is dropped at the end of this function.
     let mut guards = PerParam::<SyncOnDrop<'_>>::new();
     for (argument, extent) in args.iter_mut().zip(&mut extents) {
@@ -96,7 +97,7 @@ fn gpu(
     let Some(variant) = index.and_then(|index| kernel.variants.get(index)) else {
         return Err(Error::launch(kernel.name, "no variant was compiled for these arguments"));
     };
-    let slots = slots(kernel, variant, &extents, bound);
+    let slots = slots(kernel, variant, &extents, &structs, bound);
     let function = device.functions.get(kernel, variant)?;
     launch::launch(kernel, variant, function, grid, stream, slots)
 }
@@ -125,17 +126,36 @@ fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid>> {
     Ok(Some(Grid(grid)))
 }
 
-/// The kernel's parameter slots: a tensor that is absent has none, and what the compiler adds at the end is null.
-fn slots(kernel: &Kernel, variant: &Variant, extents: &PerParam<Extent>, bound: &Bound) -> Slots {
+fn by_value<'a>(argument: &Argument<'a>) -> Option<&'a ByValue> {
+    match argument {
+        Argument::Struct(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// The kernel's parameter slots. A tensor that is absent has none in Triton and a null pointer in CUDA C++; what the compiler
+/// adds at the end is null.
+fn slots<'a>(
+    kernel: &Kernel,
+    variant: &Variant,
+    extents: &PerParam<Extent>,
+    structs: &PerParam<Option<&'a ByValue>>,
+    bound: &Bound,
+) -> Slots<'a> {
+    let keeps_absent = kernel.gpu.file.ends_with(".cu");
     let mut slots = Slots::new();
     for (index, param) in kernel.params.iter().enumerate().filter(|(_, param)| param.only != Some(Arm::Cpu)) {
         match param.kind {
-            ParamKind::Tensor { .. } if extents[index].given => slots.push(extents[index].address),
+            ParamKind::Tensor { .. } if extents[index].given => slots.push(Slot::Bits(extents[index].address)),
+            ParamKind::Tensor { .. } if keeps_absent => slots.push(Slot::Bits(0)),
             ParamKind::Tensor { .. } => {}
-            ParamKind::Scalar { .. } => slots.push(bound.scalars[index].map_or(0, |scalar| scalar.bits())),
+            ParamKind::Scalar { .. } => {
+                slots.push(Slot::Bits(bound.scalars[index].map_or(0, |scalar| scalar.bits())));
+            }
+            ParamKind::Struct { .. } => slots.push(structs[index].map_or(Slot::Bits(0), Slot::Struct)),
         }
     }
-    slots.extend(std::iter::repeat_n(0, variant.slots.len().saturating_sub(slots.len())));
+    slots.extend(std::iter::repeat_n(Slot::Bits(0), variant.slots.len().saturating_sub(slots.len())));
     slots
 }
 

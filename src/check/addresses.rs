@@ -80,6 +80,7 @@ pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &PerParam<Extent>, bound
     kernel.params.iter().enumerate().filter(|(_, param)| param.divisible_by_16).all(|(index, param)| match param.kind {
         // An absent tensor has no address and promises nothing.
         ParamKind::Tensor { .. } => extents[index].address.is_multiple_of(16),
+        ParamKind::Struct { .. } => false,
         ParamKind::Scalar { .. } => {
             bound.scalars[index].and_then(|scalar| scalar.as_integer()).is_some_and(|value| value % 16 == 0)
         }

@@ -22,13 +22,14 @@ pub(crate) fn arguments(kernel: &'static Kernel, args: &[Argument<'_>]) -> Resul
         return Err(Error::launch(kernel.name, message));
     }
     presence(kernel, args)?;
+    structs(kernel, args)?;
     let types = types(kernel, args)?;
     let dims = shapes::dims(kernel, args)?;
     let mut bound = Bound { dims, types, scalars: ArrayVec::new() };
     shapes::extents(kernel, args, &bound)?;
     for (index, param) in kernel.params.iter().enumerate() {
         let scalar = match param.kind {
-            ParamKind::Tensor { .. } => None,
+            ParamKind::Tensor { .. } | ParamKind::Struct { .. } => None,
             ParamKind::Scalar { .. } => Some(bound::scalar(kernel, param, args, index, &bound)?),
         };
         bound.scalars.push(scalar);
@@ -43,6 +44,7 @@ fn presence(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
         let fail = |expected: String, got: &str| Err(Error::argument(kernel.name, param.name, expected, got));
         match (presence, argument) {
             (_, Argument::Scalar(_)) => return fail("a view".into(), "a scalar"),
+            (_, Argument::Struct(_)) => return fail("a view".into(), "a struct"),
             (Presence::Required, Argument::Absent) => return fail("a view".into(), "none"),
             (Presence::With(other), _) if args[other].is_given() != argument.is_given() => {
                 let other = kernel.params[other].name;
@@ -56,6 +58,22 @@ fn presence(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
             }
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Structs are those that the registry names.
+fn structs(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
+    for (param, argument) in kernel.params.iter().zip(args) {
+        let ParamKind::Struct { name, id, .. } = param.kind else { continue };
+        let got = match argument {
+            Argument::Struct(value) if (**value).type_id() == id() => continue,
+            Argument::Struct(_) => "another struct",
+            Argument::Tensor(_) => "a view",
+            Argument::Scalar(_) => "a scalar",
+            Argument::Absent => "none",
+        };
+        return Err(Error::argument(kernel.name, param.name, format!("the struct `{name}`"), got));
     }
     Ok(())
 }

@@ -3,11 +3,14 @@
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
 //! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
 
+#[cfg(feature = "bind")]
+mod bind;
 mod check;
 mod compile;
 mod describe;
 mod example;
 mod explain;
+mod header;
 mod kernels;
 mod list;
 mod logits;
@@ -43,6 +46,9 @@ enum Command {
     Show(show::Arguments),
     Check(check::Arguments),
     Compile(compile::Arguments),
+    Header(header::Arguments),
+    #[cfg(feature = "bind")]
+    Bind(bind::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
@@ -58,6 +64,9 @@ impl Command {
             Command::Show(arguments) => arguments.run(out),
             Command::Check(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
+            Command::Header(arguments) => arguments.run(out),
+            #[cfg(feature = "bind")]
+            Command::Bind(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),

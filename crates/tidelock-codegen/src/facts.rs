@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::check::Artifacts;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::header;
 use crate::model::{Family, Registry};
 use crate::plan::Value;
 use crate::source::Span;
@@ -320,10 +321,13 @@ pub fn changes(registry: &Registry, answer: Answer, artifacts: &Artifacts) -> Re
     if !errors.is_empty() {
         return Err(errors);
     }
+    let headers = header::emit_all(registry, artifacts);
+    wanted.extend(headers.into_iter().map(|(family, text)| (header::path(&family), text.into_bytes())));
     kept.extend(wanted.keys().cloned());
-    let present = |path: &str| artifacts.ptx.get(path).or_else(|| artifacts.manifests.get(path));
-    let remove = artifacts.ptx.keys().chain(artifacts.manifests.keys()).filter(|path| !kept.contains(*path));
-    let remove = remove.cloned().collect();
+    let present =
+        |path: &str| [&artifacts.ptx, &artifacts.manifests, &artifacts.headers].iter().find_map(|it| it.get(path));
+    let known = [&artifacts.ptx, &artifacts.manifests, &artifacts.headers].into_iter().flat_map(BTreeMap::keys);
+    let remove = known.filter(|path| !kept.contains(*path)).cloned().collect();
     let write = wanted.into_iter().filter(|(path, content)| present(path) != Some(content)).collect();
     Ok(Changes { write, remove })
 }

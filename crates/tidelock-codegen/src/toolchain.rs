@@ -13,6 +13,7 @@ use std::{env, fmt, fs, thread};
 use crate::check::Artifacts;
 use crate::diagnostic::Diagnostics;
 use crate::facts::{self, Changes, Hash};
+use crate::header;
 use crate::model::Registry;
 use crate::plan::{Plan, plan};
 use crate::project::Project;
@@ -56,6 +57,7 @@ pub fn compile(root: &Path, selectors: &[String], progress: &mut dyn FnMut(&str)
     let mut plan = plan(&registry, selectors).map_err(|error| Error::Other(error.to_string()))?;
     // Python finds the sources from the compiler's own folder, which is not this one.
     let absolute = fs::canonicalize(root).map_err(|error| Error::Other(format!("{}: {error}", root.display())))?;
+    plan.headers = header::emit_all(&registry, project.artifacts());
     plan.root = absolute.to_string_lossy().into_owned();
     changes(&registry, &plan, &absolute, project.artifacts(), progress).map_err(|error| match error {
         Error::Diagnostics(diagnostics, _) => fail(diagnostics),

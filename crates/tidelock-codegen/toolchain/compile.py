@@ -130,7 +130,7 @@ CUDA_TYPES = {
 
 
 def cuda_declaration(path, function):
-    """Where a kernel is declared and its parameters in order, read from the text of its declaration."""
+    """Where a kernel is declared and its parameters in order, with the words of their types, read from its text."""
     blank = lambda comment: re.sub(r"[^\n]", " ", comment[0])
     text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, path.read_text(), flags=re.DOTALL)
     bounds = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
@@ -145,11 +145,23 @@ def cuda_declaration(path, function):
         name = words.pop()
         line, column = position(text, found.start(2) + item.start() + item[0].rindex(name))
         kind = " ".join(word for word in words if word not in ("const", "__restrict__", "*", "std"))
-        if kind not in CUDA_TYPES or words.count("*") > 1:
-            where = f"{path.name}:{line}:{column}"
-            raise Refused(f"{where}: parameter {name} has a type that no argument has: {item[0].strip()}")
-        params.append({"name": name, "type": "*" * words.count("*") + CUDA_TYPES[kind], "line": line, "column": column})
+        text_of_it = " ".join(item[0].split())
+        params.append({
+            "name": name, "kind": kind, "stars": words.count("*"), "text": text_of_it, "line": line, "column": column
+        })
     return position(text, found.start(1))[0], params
+
+
+def cuda_argument(path, param, variant):
+    """A parameter as it is in a variant. What a type variable or a struct is called, the registry's header says."""
+    known = {macro.rsplit("_", 1)[1]: kind for macro, kind in variant.get("types", {}).items()}
+    # The name of a struct is its type.
+    structs = {kind: kind for _, kind in variant["signature"] if kind and kind[0].isupper()}
+    kind = {**CUDA_TYPES, **known, **structs}.get(param["kind"])
+    if kind is None or param["stars"] > 1:
+        where = f"{path.name}:{param['line']}:{param['column']}"
+        raise Refused(f"{where}: parameter {param['name']} has a type that no argument has: {param['text']}")
+    return {"name": param["name"], "type": "*" * param["stars"] + kind, "divisibility": None}
 
 
 def cuda_imports(path):
@@ -157,27 +169,43 @@ def cuda_imports(path):
     return re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE)
 
 
-def cuda_compile(path, kernel, variant, params):
+def cuda_compile(path, kernel, variant, params, header):
     import nvidia.cu13
 
     nvcc = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "nvcc"
     defines = [f"-D{name}={json.dumps(value)}" for name, value in variant["constants"].items()]
+    c_types = {kind: name for name, kind in CUDA_TYPES.items()}  # the last of each kind, the one that its header names
+    defines += [f"-D{macro}={c_types[kind]}" for macro, kind in variant.get("types", {}).items()]
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
+        if header is not None:
+            # The registry's declaration comes first, whether the kernel includes it or not.
+            declared = Path(folder) / f"{kernel['family']}.h"
+            declared.write_text(header)
+            defines += ["-I", folder, "-I", ".", "-include", declared]
         command = [nvcc, "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", *defines, "-o", ptx, path.name]
         done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
         if done.returncode != 0:
-            raise Refused(done.stderr.strip())
+            raise Refused(cuda_refusal(done.stderr.replace(f"{folder}/", "ptx/"), kernel, header))
         text = ptx.read_text()
     return {
         "entry": kernel["function"],
-        "arguments": [{"name": param["name"], "type": param["type"], "divisibility": None} for param in params],
+        "arguments": [cuda_argument(path, param, variant) for param in params],
         "constants": variant["constants"],
         "absent": [name for name, kind in variant["signature"] if kind is None],
         "num_warps": kernel["num_warps"], "num_ctas": 1, "shared": 0,
         "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1,
         "ptx": text,
     }  # yapf: disable
+
+
+def cuda_refusal(report, kernel, header):
+    """What nvcc says, and, where two declarations differ, what the registry's is."""
+    report = report.replace(kernel["file"].rsplit("/", 1)[1] + "(", kernel["file"] + "(").strip()
+    if header is None or '"C" linkage' not in report:
+        return report
+    declared = re.search(rf'extern "C" __global__ void {kernel["function"]}\([^)]*\)', header)
+    return f"{report}\nthe registry declares it in ptx/{kernel['family']}.h as\n{declared[0] if declared else ''}"
 
 
 # ---- Both ------------------------------------------------------------------------------------------------------------
@@ -215,7 +243,7 @@ def check_names(kernel, variant, line, params):
             raise Refused(f"{at}:{line}: {kernel['function']} has no parameter {name}, which the registry lists")
 
 
-def compile_kernel(root, kernel):
+def compile_kernel(root, kernel, header):
     path = (root / kernel["file"]).resolve()
     if not path.is_file():
         raise Refused(f"{kernel['file']} does not exist")
@@ -234,7 +262,8 @@ def compile_kernel(root, kernel):
         print(kernel["name"], variant["name"], file=sys.stderr, flush=True)
         try:
             check_names(kernel, variant, line, params)
-            compiled = cuda_compile(path, kernel, variant, params) if cuda else triton_compile(path, kernel, variant)
+            compiled = (cuda_compile(path, kernel, variant, params, header) if cuda else
+                        triton_compile(path, kernel, variant))
         except Exception as error:
             raise Failed(kernel["name"], variant["name"], error) from error
         facts["variants"][variant["name"]] = compiled
@@ -264,7 +293,7 @@ def compile_plan(plan):
         try:
             if kernel["file"].endswith(".cu"):
                 toolchain["nvcc"] = importlib.metadata.version("nvidia-cuda-nvcc")
-            kernels[kernel["name"]] = compile_kernel(root, kernel)
+            kernels[kernel["name"]] = compile_kernel(root, kernel, plan.get("headers", {}).get(kernel["family"]))
         except Failed:
             raise
         except Exception as error:
