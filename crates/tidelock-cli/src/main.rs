@@ -8,6 +8,7 @@ mod bind;
 mod check;
 mod compile;
 mod describe;
+mod doc;
 mod example;
 mod explain;
 mod header;
@@ -52,6 +53,7 @@ enum Command {
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
+    Doc(doc::Arguments),
     Explain(explain::Arguments),
 }
 
@@ -70,6 +72,7 @@ impl Command {
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),
+            Command::Doc(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
         }
     }

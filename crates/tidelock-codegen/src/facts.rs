@@ -114,6 +114,9 @@ pub struct VariantFacts<P> {
     pub num_ctas: u32,
     /// Bytes of dynamic shared memory.
     pub shared: u64,
+    /// Registers of a thread, as ptxas counts them for the target; unknown where it was not at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registers: Option<u32>,
     /// Bytes of global scratch that a launch must bring.
     pub global_scratch_size: u64,
     /// Their alignment.
@@ -358,7 +361,7 @@ fn store(family: &str, facts: KernelFacts<String>, files: &mut BTreeMap<String, 
     let KernelFacts { file, function, line, params, sources, variants } = facts;
     let mut hashed = BTreeMap::new();
     for (name, variant) in variants {
-        let VariantFacts { entry, arguments, constants, absent, num_warps, num_ctas, shared, .. } = variant;
+        let VariantFacts { entry, arguments, constants, absent, num_warps, num_ctas, shared, registers, .. } = variant;
         let VariantFacts { global_scratch_size, global_scratch_align, .. } = variant;
         let VariantFacts { profile_scratch_size, profile_scratch_align, ptx, .. } = variant;
         let facts = VariantFacts {
@@ -369,6 +372,7 @@ fn store(family: &str, facts: KernelFacts<String>, files: &mut BTreeMap<String, 
             num_warps,
             num_ctas,
             shared,
+            registers,
             global_scratch_size,
             global_scratch_align,
             profile_scratch_size,

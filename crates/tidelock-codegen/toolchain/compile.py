@@ -266,8 +266,25 @@ def compile_kernel(root, kernel, header):
                         triton_compile(path, kernel, variant))
         except Exception as error:
             raise Failed(kernel["name"], variant["name"], error) from error
+        compiled |= registers(compiled["ptx"])
         facts["variants"][variant["name"]] = compiled
     return facts
+
+
+def registers(ptx):
+    """Registers of a thread, as ptxas counts them; nothing where it is not at hand."""
+    try:
+        import nvidia.cu13
+        ptxas = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "ptxas"
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "kernel.ptx"
+            source.write_text(ptx)
+            command = [ptxas, "-v", f"-arch=sm_{ARCH}", "-o", Path(folder) / "kernel.cubin", source]
+            done = subprocess.run(command, capture_output=True, text=True)
+    except (ImportError, OSError):
+        return {}
+    found = re.search(r"Used (\d+) registers", done.stderr)
+    return {"registers": int(found[1])} if found else {}
 
 
 class Failed(Exception):
