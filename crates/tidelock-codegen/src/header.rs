@@ -25,7 +25,7 @@ pub fn is_cuda(kernel: &Kernel) -> bool {
 
 /// The macro that says which type a type variable is, and so whether the kernel is being compiled.
 fn type_macro(kernel: &Kernel, variable: &TypeVariable) -> String {
-    format!("TIDELOCK_{}_{}", kernel.name.value.to_uppercase(), names::type_parameter(kernel, variable).to_string())
+    format!("TIDELOCK_{}_{}", kernel.name.value.to_uppercase(), names::type_parameter(kernel, variable))
 }
 
 /// What each macro of [`type_macro`] is in `variant`, as a Triton type; nothing for a Triton kernel.
