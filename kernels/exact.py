@@ -8,11 +8,9 @@ steps in the same order get the same bits. The twin does them: change neither al
 import triton
 import triton.language as tl
 
-LOG2_E = tl.constexpr(1.4426950216293335)
+LOG2_E = tl.constexpr(1.4426950408889634)
 ROUND = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-# ln 2 in two parts. exp needs a first part of few bits, so that n times it is exact.
-LN2_SHORT = tl.constexpr(0.693145751953125)
-LN2_REST = tl.constexpr(1.428606765330187e-06)
+# ln 2 in two parts.
 LN2_HI_F32 = tl.constexpr(0.6931471824645996)
 LN2_LO_F32 = tl.constexpr(-1.9046542121259336e-09)
 LN2_HI_F64 = tl.constexpr(0.6931471805599453)
@@ -28,22 +26,31 @@ def horner(p, x, c: tl.constexpr):
 
 
 @triton.jit
-def exp(x):
-    """e^x in f32 for x <= 0; 0 below -87 and for NaN. x = n ln 2 + r: the series in r, then 2^n as the exponent."""
-    shifted = tl.fma(x, LOG2_E, ROUND)
+def scale_of(temperature):
+    """1 / (temperature ln 2) in two f32 parts, which together carry 48 bits. Infinite for temperature 0."""
+    scale = LOG2_E / temperature.to(tl.float64)
+    high = scale.to(tl.float32)
+    return high, tl.where(high < float("inf"), scale - high.to(tl.float64), 0.0).to(tl.float32)
+
+
+@triton.jit
+def weight(d, high, low):
+    """e^(d / temperature) in f32 for d <= 0, given scale_of(temperature); 0 below 2^-125 and for NaN.
+
+    It is 2^(d scale): n, the nearest integer to the exponent, becomes the exponent, and what is left of it a polynomial.
+    """
+    shifted = tl.fma(d, high, ROUND)
     n = shifted - ROUND
-    r = tl.fma(n, -LN2_SHORT, x)
-    r = tl.fma(n, -LN2_REST, r)
-    p = tl.full(r.shape, 1 / 5040, tl.float32)
-    p = horner(p, r, 1 / 720)
-    p = horner(p, r, 1 / 120)
-    p = horner(p, r, 1 / 24)
-    p = horner(p, r, 1 / 6)
-    p = horner(p, r, 1 / 2)
-    p = horner(p, r, 1.0)
-    p = horner(p, r, 1.0)
-    scale = ((shifted.to(tl.int32, bitcast=True) + 127) << 23).to(tl.float32, bitcast=True)
-    return tl.where(x >= -87.0, p * scale, 0.0)
+    f = tl.fma(d, low, tl.fma(d, high, -n))
+    p = tl.full(f.shape, 0.00015353361959569156, tl.float32)
+    p = horner(p, f, 0.0013398875016719103)
+    p = horner(p, f, 0.00961843691766262)
+    p = horner(p, f, 0.055503323674201965)
+    p = horner(p, f, 0.24022647738456726)
+    p = horner(p, f, 0.6931471824645996)
+    p = horner(p, f, 1.0)
+    scaled = (p.to(tl.int32, bitcast=True) + (shifted.to(tl.int32, bitcast=True) << 23)).to(tl.float32, bitcast=True)
+    return tl.where(d * high >= -125.0, scaled, 0.0)
 
 
 @triton.jit

@@ -2,17 +2,17 @@
 
 Top-k and top-p each keep a first part of the row's order: every key above one, and of the tokens with that key the
 first few. One search finds the key for both, two bits a step, from the weight of the tokens at or above a key: 1 each
-for top-k, its probability mass for top-p. Mass is in multiples of 2^-40 of the largest token's, as in softmax.py, and
+for top-k, its probability mass for top-p. Mass is in multiples of 2^-40 of the largest token's, as in mass.py, and
 its sums are integers; so no tolerance is needed, and no number of steps is a limit.
 """
 
 import triton
 import triton.language as tl
 
-from exact import exp
+from exact import scale_of, weight
+from mass import mass
 from order import key_of, largest, logit_of, tile_of
 from race import tiles
-from softmax import FIXED_ONE
 
 EVERY_KEY = tl.constexpr(-2147483648)  # below the key of -inf
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -25,23 +25,17 @@ def scaled(x, top, temperature):
 
 
 @triton.jit
-def mass(x, top, temperature):
-    """The part of the largest token's probability that a token has, in 2^-40."""
-    return (exp(scaled(x, top, temperature)) * FIXED_ONE).to(tl.int64)
-
-
-@triton.jit
-def mass_above(logits, key, top, temperature, vocab_size, BLOCK_SIZE: tl.constexpr):
+def mass_above(logits, key, top, high, low, vocab_size, BLOCK_SIZE: tl.constexpr):
     """The mass of all tokens whose key is larger."""
     sums = tl.zeros([BLOCK_SIZE], tl.int64)
     for tile in range(0, tiles(vocab_size, BLOCK_SIZE)):
         x, _ = tile_of(logits, tile, vocab_size, BLOCK_SIZE)
-        sums += tl.where(key_of(x) > key, mass(x, top, temperature), 0)
+        sums += tl.where(key_of(x) > key, mass(x, top, high, low), 0)
     return tl.sum(sums)
 
 
 @triton.jit
-def last_key(logits, key, target, top, temperature, vocab_size, BLOCK_SIZE: tl.constexpr, BY_MASS: tl.constexpr):
+def last_key(logits, key, target, top, high, low, vocab_size, BLOCK_SIZE: tl.constexpr, BY_MASS: tl.constexpr):
     """The largest key at or above which the tokens weigh `target` or more, given one that is; and what is above it."""
     above = target * 0
     for step in range(0, 16):
@@ -52,7 +46,7 @@ def last_key(logits, key, target, top, temperature, vocab_size, BLOCK_SIZE: tl.c
         for tile in range(0, tiles(vocab_size, BLOCK_SIZE)):
             x, tokens = tile_of(logits, tile, vocab_size, BLOCK_SIZE)
             if BY_MASS:
-                weight = mass(x, top, temperature)
+                weight = mass(x, top, high, low)
             else:
                 weight = (tokens < vocab_size).to(tl.int64)
             beyond = key_of(x) - key
@@ -88,6 +82,7 @@ def filter_logits_kernel(output, logits, temperature, top_k, top_p, min_p, vocab
     top, valid = largest(logits, vocab_size, BLOCK_SIZE)
     valid = valid & (temperature >= 0) & (p == p) & (min_p == min_p)
     temperature = tl.abs(temperature)  # -0 is 0
+    high, low = scale_of(temperature)
     k = tl.where(temperature == 0, 1, k)
 
     # Kept so far: every token whose key is above `key`, and the first `ties` of those that have it.
@@ -95,13 +90,13 @@ def filter_logits_kernel(output, logits, temperature, top_k, top_p, min_p, vocab
     ties = tl.full([], 0, tl.int64)
     if valid & (k > 0) & (k < vocab_size):
         target = k.to(tl.int64)
-        key, above = last_key(logits, key, target, top, temperature, vocab_size, BLOCK_SIZE, False)
+        key, above = last_key(logits, key, target, top, high, low, vocab_size, BLOCK_SIZE, False)
         ties = target - above
     if valid & (p < 1):
-        total = mass_above(logits, key, top, temperature, vocab_size, BLOCK_SIZE)
-        target = part(total + ties * mass(logit_of(key), top, temperature), p)
-        key, above = last_key(logits, key, target, top, temperature, vocab_size, BLOCK_SIZE, True)
-        each = tl.maximum(mass(logit_of(key), top, temperature), 1)
+        total = mass_above(logits, key, top, high, low, vocab_size, BLOCK_SIZE)
+        target = part(total + ties * mass(logit_of(key), top, high, low), p)
+        key, above = last_key(logits, key, target, top, high, low, vocab_size, BLOCK_SIZE, True)
+        each = tl.maximum(mass(logit_of(key), top, high, low), 1)
         ties = (target - above + each - 1) // each
 
     seen = tl.full([], 0, tl.int32)
@@ -113,5 +108,5 @@ def filter_logits_kernel(output, logits, temperature, top_k, top_p, min_p, vocab
         seen += tl.sum(equal.to(tl.int32))
         y = scaled(x, top, temperature)
         kept = (key_of(x) > key) | (equal & (tied <= ties))
-        kept = kept & valid & (x > float("-inf")) & ((x == top) | (exp(y) >= min_p))
+        kept = kept & valid & (x > float("-inf")) & ((x == top) | (weight(x - top, high, low) >= min_p))
         tl.store(output + tokens, tl.where(kept, tl.where(y >= LOWEST, y, LOWEST), float("-inf")), mask=inside)

@@ -1,16 +1,16 @@
 """Logarithms of probabilities, and where a token stands among them. Its twin is src/cpu/logprobs.rs.
 
-The logarithm of a row's sum is one number, taken in f64 from the integer sum of softmax.py; so a token that is almost
+The logarithm of a row's sum is one number, taken in f64 from the integer sum of mass.py; so a token that is almost
 certain still has a logprob below 0. Nothing but log_softmax itself writes a row of the vocabulary.
 """
 
 import triton
 import triton.language as tl
 
-from exact import exp, ln_f64
-from order import key_of, largest, logit_of, tile_of
+from exact import ln_f64, scale_of
+from mass import FIXED_ONE, row_total
+from order import key_of, logit_of, tile_of
 from race import tiles
-from softmax import FIXED_ONE
 
 BEFORE_ALL = tl.constexpr(-9223372036854775808)
 NOWHERE = tl.constexpr(9223372036854775807)
@@ -24,13 +24,11 @@ def shifted(x, top):
 
 
 @triton.jit
-def log_total(logits, top, vocab_size, BLOCK_SIZE: tl.constexpr):
-    """The logarithm of the sum of exp(x - top) over a row."""
-    sums = tl.zeros([BLOCK_SIZE], tl.int64)
-    for tile in range(0, tiles(vocab_size, BLOCK_SIZE)):
-        x, _ = tile_of(logits, tile, vocab_size, BLOCK_SIZE)
-        sums += (exp(shifted(x, top)) * FIXED_ONE).to(tl.int64)  # outside the row the term is 0
-    return ln_f64(tl.sum(sums).to(tl.float64) * (1 / FIXED_ONE)).to(tl.float32)
+def log_total(logits, vocab_size):
+    """The largest logit, whether the row has a distribution, and the logarithm of the sum of exp(x - top) over it."""
+    high, low = scale_of(tl.full([], 1.0, tl.float32))
+    top, valid, total = row_total(logits, high, low, vocab_size)
+    return top, valid, ln_f64(tl.maximum(total, 1).to(tl.float64) * (1 / FIXED_ONE)).to(tl.float32)
 
 
 @triton.jit
@@ -38,8 +36,7 @@ def log_softmax_kernel(logprobs, logits, vocab_size, logprobs_stride, logits_str
     row = tl.program_id(0).to(tl.int64)
     logprobs += row * logprobs_stride
     logits += row * logits_stride
-    top, valid = largest(logits, vocab_size, BLOCK_SIZE)
-    total = log_total(logits, top, vocab_size, BLOCK_SIZE)
+    top, valid, total = log_total(logits, vocab_size)
     for tile in range(0, tiles(vocab_size, BLOCK_SIZE)):
         x, tokens = tile_of(logits, tile, vocab_size, BLOCK_SIZE)
         logprob = tl.where(valid, shifted(x, top) - total, float("-inf"))
@@ -53,8 +50,7 @@ def gather_logprobs_kernel(logprobs, ranks, logits, token_ids, vocab_size, logit
     token = tl.load(token_ids + row)
     known = (token >= 0) & (token < vocab_size)
     chosen = tl.load(logits + token, mask=known, other=float("-inf")).to(tl.float32)
-    top, valid = largest(logits, vocab_size, BLOCK_SIZE)
-    total = log_total(logits, top, vocab_size, BLOCK_SIZE)
+    top, valid, total = log_total(logits, vocab_size)
     as_likely = tl.zeros([BLOCK_SIZE], tl.int32)
     for tile in range(0, tiles(vocab_size, BLOCK_SIZE)):
         x, tokens = tile_of(logits, tile, vocab_size, BLOCK_SIZE)
@@ -71,8 +67,7 @@ def top_logprobs_kernel(logprobs, token_ids, logits, num_logprobs, vocab_size, l
     logprobs += row * logprobs_stride
     token_ids += row * token_ids_stride
     logits += row * logits_stride
-    top, valid = largest(logits, vocab_size, BLOCK_SIZE)
-    total = log_total(logits, top, vocab_size, BLOCK_SIZE)
+    top, valid, total = log_total(logits, vocab_size)
     # A token's place orders it by its key, the largest first, then by its id: no two tokens share one.
     place = tl.full([], BEFORE_ALL, tl.int64)
     for column in range(0, num_logprobs):

@@ -3,7 +3,7 @@
 A number is a pure function of seed, position, token and purpose: the seed is the key of Philox4x32-10, the other
 three its counter. So neither the place in a batch nor the shape of the grid can change it. One counter gives four
 words, which serve four neighbouring tokens. The low word that only f64 needs comes from a second counter, whose
-purpose has its top bit set.
+purpose has its top bit set. The 32 tokens of a group share their first two arrivals, from a third; src/noise.rs says why.
 """
 
 import triton
@@ -13,6 +13,8 @@ from exact import ln_f64, ln_reduced_f32, reduce_f32
 
 HALF_STEP = tl.constexpr(0x80000000)
 LOW_WORDS = tl.constexpr(0x80000000)
+GROUP_WORDS = tl.constexpr(0x40000000)
+GROUP = tl.constexpr(32)
 ONE_MINUS_SQRT_HALF = tl.constexpr(0.2928932309150696)
 
 
@@ -74,10 +76,26 @@ def draw_inverse_exponential_kernel(output, seeds, positions, purpose, vocab_siz
     purpose = purpose.to(tl.uint32)
     block = tile * (BLOCK_SIZE // 4) + tl.arange(0, BLOCK_SIZE // 4)
     high = token_words(seed, position, block, purpose)
+    group = tile * (BLOCK_SIZE // GROUP) + tl.arange(0, BLOCK_SIZE // GROUP)
+    first_high, first_low, mixed, next = words(seed, position, group, purpose | GROUP_WORDS)
     if USE_FP64_GUMBEL:
         low = token_words(seed, position, block, purpose | LOW_WORDS)
-        inv_q = 1.0 / -ln_f64(uniform_f64(high, low))
+        first = -ln_f64(uniform_f64(first_high, first_low)) * (1 / GROUP)
+        second = first - ln_f64(uniform_f64(next, mixed << 10)) * (1 / GROUP)
+        time = -ln_f64(uniform_f64(high, low))
     else:
-        inv_q = tl.div_rn(1.0, exponential_f32(high))
+        first = exponential_f32(first_high) * (1 / GROUP)
+        second = first + exponential_f32(next) * (1 / GROUP)
+        time = exponential_f32(high)
+    # A group is a row of 32.
+    lane = tl.arange(0, GROUP)[None, :]
+    time = second[:, None] + tl.reshape(time, [BLOCK_SIZE // GROUP, GROUP])
+    time = tl.where(((mixed >> 22) & 31)[:, None] == lane, second[:, None], time)
+    time = tl.where((mixed >> 27)[:, None] == lane, first[:, None], time)
+    if USE_FP64_GUMBEL:
+        inv_q = 1.0 / time
+    else:
+        inv_q = tl.div_rn(1.0, time)
+    inv_q = tl.reshape(inv_q, [BLOCK_SIZE])
     offsets = tile * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     tl.store(output + row * output_stride + offsets, inv_q, mask=offsets < vocab_size)

@@ -38,6 +38,12 @@ pub(crate) enum Memory<'a> {
     RawMut(RawMemory),
 }
 
+impl Memory<'_> {
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self, Memory::HostMut(_) | Memory::DeviceMut(..) | Memory::RawMut(_))
+    }
+}
+
 impl<'a, T: Element> From<View<'a, T>> for Argument<'a> {
     fn from(view: View<'a, T>) -> Self {
         view.erase()
@@ -60,6 +66,25 @@ impl Argument<'_> {
     /// Whether it is given.
     pub fn is_given(&self) -> bool {
         !matches!(self, Argument::Absent)
+    }
+
+    /// The same argument, borrowed for one more use before the next.
+    pub(crate) fn reborrow(&mut self) -> Argument<'_> {
+        let tensor = match self {
+            Argument::Tensor(tensor) => tensor,
+            Argument::Scalar(scalar) => return Argument::Scalar(*scalar),
+            Argument::Struct(value) => return Argument::Struct(*value),
+            Argument::Absent => return Argument::Absent,
+        };
+        let memory = match &mut tensor.memory {
+            Memory::Host(slice) => Memory::Host(*slice),
+            Memory::HostMut(slice) => Memory::HostMut(slice.reborrow()),
+            Memory::Device(memory, start) => Memory::Device(*memory, *start),
+            Memory::DeviceMut(memory, start) => Memory::DeviceMut(&mut **memory, *start),
+            Memory::Raw(raw) => Memory::Raw(*raw),
+            Memory::RawMut(raw) => Memory::RawMut(*raw),
+        };
+        Argument::Tensor(Tensor { dtype: tensor.dtype, layout: tensor.layout, memory })
     }
 }
 

@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 use crate::kernel::{ElementType, Kernel, MAX_DIMS, MAX_PARAMS, MAX_TYPES, Param, ParamKind, ScalarSource};
 
 /// Arguments that have passed the check, less the memory itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Bound {
     pub(crate) dims: ArrayVec<i64, MAX_DIMS>,
     pub(crate) types: ArrayVec<DType, MAX_TYPES>,
-    pub(crate) scalars: ArrayVec<Option<Scalar>, MAX_PARAMS>,
+    /// The bits of each scalar parameter, as its slot holds them; 0 for a tensor. Plain words, since a launch copies them.
+    pub(crate) scalars: ArrayVec<u64, MAX_PARAMS>,
 }
 
 impl Bound {
@@ -31,7 +32,11 @@ impl Bound {
     /// # Errors
     /// Where that parameter is no scalar of type `T`; the generated code never asks for one.
     pub fn scalar<T: Element>(&self, kernel: &Kernel, index: usize) -> Result<T> {
-        let scalar = self.scalars.get(index).copied().flatten();
+        let element = match kernel.params.get(index).map(|param| &param.kind) {
+            Some(ParamKind::Scalar { element, .. }) => *element,
+            _ => return Err(Error::generator(kernel)),
+        };
+        let scalar = self.scalars.get(index).map(|&bits| Scalar::from_bits(self.dtype(element), bits));
         scalar.and_then(T::from_scalar).ok_or_else(|| Error::generator(kernel))
     }
 
@@ -45,6 +50,7 @@ impl Bound {
 }
 
 /// The value of a scalar parameter: what the caller passed, its default, a dimension or a stride.
+#[inline]
 pub(crate) fn scalar(
     kernel: &'static Kernel,
     param: &Param,

@@ -1,13 +1,15 @@
 //! Where kernels run: on the CPU, or on one stream of a GPU.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::error::{Error, Result};
-use crate::launch::{self, Functions};
+use crate::functions::Functions;
+use crate::{cubin, launch};
 
 /// The CPU, or one CUDA stream.
 #[derive(Clone)]
@@ -46,9 +48,29 @@ impl Device {
     }
 
     /// The caller's own stream.
+    ///
+    /// Kernels are compiled by the driver from their PTX when they are first launched, or come from the folder of cubins that
+    /// the environment variable `TIDELOCK_CUBINS` names, where it has them.
     pub fn from_stream(stream: Arc<CudaStream>) -> Device {
-        let functions = Functions::of(stream.context());
+        let folder = std::env::var_os(cubin::VARIABLE).filter(|folder| !folder.is_empty());
+        let functions = Functions::of(stream.context(), folder.map(|folder| PathBuf::from(folder).into()));
         Device::Cuda(CudaDevice { stream, functions })
+    }
+
+    /// The same device, with kernels from this folder of cubins (`tidelock compile --cubins`) where it has them, so that the
+    /// first launch of each need not wait for a compiler. The others are compiled from their PTX. The CPU has no use for it.
+    ///
+    /// A folder that is missing and a cubin that is damaged are errors of the first launch that looks for it. What is in the
+    /// folder runs on the GPU: trust it as you trust the program.
+    #[must_use]
+    pub fn with_cubins(self, folder: impl AsRef<Path>) -> Device {
+        match self {
+            Device::Cpu => Device::Cpu,
+            Device::Cuda(CudaDevice { stream, .. }) => {
+                let functions = Functions::of(stream.context(), Some(folder.as_ref().into()));
+                Device::Cuda(CudaDevice { stream, functions })
+            }
+        }
     }
 
     /// GPU 0 where there is one, otherwise the CPU.

@@ -76,6 +76,11 @@ macro_rules! elements {
         }
 
         impl HostSliceMut<'_> {
+            /// The same slice, borrowed for one more use before the next.
+            pub(crate) fn reborrow(&mut self) -> HostSliceMut<'_> {
+                match self { $(HostSliceMut::$variant(slice) => HostSliceMut::$variant(slice)),* }
+            }
+
             /// The address of its first element.
             pub fn address(&self) -> usize {
                 match self { $(HostSliceMut::$variant(slice) => slice.as_ptr() as usize),* }
@@ -170,6 +175,25 @@ impl Scalar {
         }
     }
 
+    /// The value of type `dtype` that has these bits, as [`Scalar::bits`] gives them.
+    pub(crate) fn from_bits(dtype: DType, bits: u64) -> Scalar {
+        match dtype {
+            DType::Bool => Scalar::Bool(bits != 0),
+            DType::I8 => Scalar::I8(bits as i8),
+            DType::I16 => Scalar::I16(bits as i16),
+            DType::I32 => Scalar::I32(bits as i32),
+            DType::I64 => Scalar::I64(bits as i64),
+            DType::U8 => Scalar::U8(bits as u8),
+            DType::U16 => Scalar::U16(bits as u16),
+            DType::U32 => Scalar::U32(bits as u32),
+            DType::U64 => Scalar::U64(bits),
+            DType::F16 => Scalar::F16(f16::from_bits(bits as u16)),
+            DType::BF16 => Scalar::BF16(bf16::from_bits(bits as u16)),
+            DType::F32 => Scalar::F32(f32::from_bits(bits as u32)),
+            DType::F64 => Scalar::F64(f64::from_bits(bits)),
+        }
+    }
+
     /// The value as an integer; `None` for floating point, Booleans and what is beyond `i64`.
     pub fn as_integer(self) -> Option<i64> {
         match self {
@@ -198,5 +222,32 @@ impl Scalar {
             DType::U64 => Scalar::U64(value.try_into().ok()?),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_and_back() {
+        let scalars = [
+            Scalar::Bool(true),
+            Scalar::I8(-3),
+            Scalar::I16(-300),
+            Scalar::I32(i32::MIN),
+            Scalar::I64(-1),
+            Scalar::U8(200),
+            Scalar::U16(u16::MAX),
+            Scalar::U32(u32::MAX),
+            Scalar::U64(u64::MAX),
+            Scalar::F16(f16::from_f32(-1.5)),
+            Scalar::BF16(bf16::from_f32(2.5)),
+            Scalar::F32(-0.1),
+            Scalar::F64(f64::MIN_POSITIVE),
+        ];
+        for scalar in scalars {
+            assert_eq!(Scalar::from_bits(scalar.dtype(), scalar.bits()), scalar);
+        }
     }
 }

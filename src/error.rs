@@ -29,6 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Error {
+    #[cold]
     pub(crate) fn argument(
         kernel: &'static str,
         param: &'static str,
@@ -38,27 +39,33 @@ impl Error {
         Error(Box::new(Kind::Argument { kernel, param, expected: expected.into(), got: got.into() }))
     }
 
+    #[cold]
     pub(crate) fn launch(kernel: &'static str, message: impl Into<String>) -> Error {
         Error(Box::new(Kind::Launch { kernel, message: message.into() }))
     }
 
     #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
+    #[cold]
     pub(crate) fn sampling(layer: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
         Error(Box::new(Kind::Sampling { layer, expected: expected.into(), got: got.into() }))
     }
 
+    #[cold]
     pub(crate) fn view(expected: impl Into<String>, got: impl Into<String>) -> Error {
         Error(Box::new(Kind::View { expected: expected.into(), got: got.into() }))
     }
 
+    #[cold]
     pub(crate) fn device(device: impl Into<String>, message: impl Into<String>) -> Error {
         Error(Box::new(Kind::Device { device: device.into(), message: message.into() }))
     }
 
+    #[cold]
     pub(crate) fn driver(action: impl Into<String>, error: cudarc::driver::DriverError) -> Error {
         Error(Box::new(Kind::Driver { action: action.into(), message: error.to_string() }))
     }
 
+    #[cold]
     pub(crate) fn load(kernel: &'static str, variant: &'static str, message: impl Into<String>) -> Error {
         Error(Box::new(Kind::Load { kernel, variant, message: message.into() }))
     }

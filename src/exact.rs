@@ -1,4 +1,4 @@
-//! `exp` and `ln` with reproducible bits. Their twin is `kernels/exact.py`.
+//! Exponentials and logarithms with reproducible bits. Their twin is `kernels/exact.py`.
 //!
 //! A GPU's own `exp` and `log` are approximations of unstated rounding, and a C library's differ between versions. Here
 //! each is one polynomial whose every step (multiply, add, divide, fma) is rounded to nearest by IEEE 754, so two
@@ -10,16 +10,13 @@
 //!
 //! | function | domain | error |
 //! | --- | --- | --- |
-//! | [`exp`] | every f32 in [-87, 0] | 0.94 |
+//! | [`Scale::weight`] at temperature 1 | every f32 in [-86, 0] | 1.18 |
 //! | [`ln_f32`] | every f32 in (0, 1) that is normal | 0.96 |
 //! | [`ln_reduced_f32`] with `k = 0` (`log1p`) | every f32 `f` in [-0.2929, 0.4142], from 2^-33 in size | 0.90 |
 //! | [`ln_f64`] | 2^24 random points in (0, 1), many of them near an end | 0.97 |
 
-const LOG2_E: f32 = std::f32::consts::LOG2_E;
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-// ln 2 in two parts. exp needs a first part of few bits, so that n times it is exact.
-const LN2_SHORT: f32 = 0.693_145_75;
-const LN2_REST: f32 = 1.428_606_8e-6;
+// ln 2 in two parts.
 const LN2_HI_F32: f32 = std::f32::consts::LN_2;
 const LN2_LO_F32: f32 = -1.904_654_2e-9;
 const LN2_HI_F64: f64 = std::f64::consts::LN_2;
@@ -27,23 +24,40 @@ const LN2_LO_F64: f64 = 2.3190468138462996e-17;
 const SQRT_HALF_BITS_F32: i32 = 0x3F3504F3;
 const SQRT_HALF_BITS_F64: i64 = 0x3FE6A09E667F3BCD;
 
-/// e^x for x <= 0; 0 below -87, and for NaN. x = n ln 2 + r, the series in r, then 2^n through the exponent.
-#[inline(always)]
-pub fn exp(x: f32) -> f32 {
-    let shifted = x.mul_add(LOG2_E, ROUND);
-    let n = shifted - ROUND;
-    let r = n.mul_add(-LN2_SHORT, x);
-    let r = n.mul_add(-LN2_REST, r);
-    let p = 1.0_f32 / 5040.0;
-    let p = p.mul_add(r, 1.0 / 720.0);
-    let p = p.mul_add(r, 1.0 / 120.0);
-    let p = p.mul_add(r, 1.0 / 24.0);
-    let p = p.mul_add(r, 1.0 / 6.0);
-    let p = p.mul_add(r, 1.0 / 2.0);
-    let p = p.mul_add(r, 1.0);
-    let p = p.mul_add(r, 1.0);
-    let scale = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-    if x >= -87.0 { p * scale } else { 0.0 }
+/// 1 / (temperature ln 2) in two parts, which together carry 48 bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    high: f32,
+    low: f32,
+}
+
+impl Scale {
+    /// That of a temperature of 0 or above; infinite for 0.
+    #[inline(always)]
+    pub fn of(temperature: f32) -> Scale {
+        let scale = std::f64::consts::LOG2_E / f64::from(temperature);
+        let high = scale as f32;
+        Scale { high, low: if high < f32::INFINITY { (scale - f64::from(high)) as f32 } else { 0.0 } }
+    }
+
+    /// e^(d / temperature) for d <= 0; 0 below 2^-125, and for NaN.
+    ///
+    /// It is 2^(d scale): n, the nearest integer to the exponent, becomes the exponent, and what is left of it a polynomial.
+    #[inline(always)]
+    pub fn weight(self, d: f32) -> f32 {
+        let shifted = d.mul_add(self.high, ROUND);
+        let n = shifted - ROUND;
+        let f = d.mul_add(self.low, d.mul_add(self.high, -n));
+        let p = 0.000_153_533_62_f32;
+        let p = p.mul_add(f, 0.001_339_887_5);
+        let p = p.mul_add(f, 0.009_618_437);
+        let p = p.mul_add(f, 0.055_503_324);
+        let p = p.mul_add(f, 0.240_226_48);
+        let p = p.mul_add(f, std::f32::consts::LN_2);
+        let p = p.mul_add(f, 1.0);
+        let scaled = f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23));
+        if d * self.high >= -125.0 { scaled } else { 0.0 }
+    }
 }
 
 /// `f` and `k` with x = 2^k (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)), for positive normal x.
@@ -118,15 +132,25 @@ mod tests {
     }
 
     #[test]
-    fn exp_is_close() {
-        assert!(worst(floats(1e-9, 87.0, 997).map(|x| -x), exp, f64::exp) < 0.94);
+    fn weights_are_close() {
+        for temperature in [1.0_f32, 0.7, 1e-3, 3e4] {
+            let scale = Scale::of(temperature);
+            let exact = |d: f64| (d / f64::from(temperature)).exp();
+            let least = 86.0 * temperature;
+            assert!(worst(floats(1e-9 * temperature, least, 997).map(|d| -d), |d| scale.weight(d), exact) < 1.18);
+        }
     }
 
     #[test]
-    fn exp_at_the_edges() {
-        assert_eq!([exp(0.0), exp(-0.0)], [1.0; 2]);
-        assert!(exp(-87.0) >= f32::MIN_POSITIVE);
-        assert_eq!([(-87.0_f32).next_down(), f32::MIN, f32::NEG_INFINITY, f32::NAN].map(exp), [0.0; 4]);
+    fn weights_at_the_edges() {
+        let one = Scale::of(1.0);
+        assert_eq!([one.weight(0.0), one.weight(-0.0)], [1.0; 2]);
+        assert!(one.weight(-86.6) >= f32::MIN_POSITIVE);
+        assert_eq!([-86.7, f32::MIN, f32::NEG_INFINITY, f32::NAN].map(|d| one.weight(d)), [0.0; 4]);
+        assert_eq!([-1e-30, -1.0, f32::NEG_INFINITY].map(|d| Scale::of(0.0).weight(d)), [0.0; 3]);
+        let hot = Scale::of(f32::INFINITY);
+        assert_eq!([0.0, -1.0, f32::MIN].map(|d| hot.weight(d)), [1.0; 3]);
+        assert_eq!(hot.weight(f32::NEG_INFINITY), 0.0);
     }
 
     #[test]

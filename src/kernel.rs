@@ -9,6 +9,8 @@ use crate::argument::Argument;
 use crate::bound::Bound;
 use crate::element::{DType, Element, Scalar};
 use crate::error::Error;
+pub use crate::expr::{Expr, Op, evaluate};
+pub use crate::functions::VariantId;
 
 /// Most parameters a kernel can have.
 pub const MAX_PARAMS: usize = 64;
@@ -279,26 +281,6 @@ pub enum Domain {
     Logits,
 }
 
-/// An integer expression in postfix order.
-pub type Expr = &'static [Op];
-
-/// One step of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Pushes a number.
-    Int(i64),
-    /// Pushes the dimension with this index.
-    Dim(usize),
-    /// Adds the two on top.
-    Add,
-    /// Subtracts the top from what is below it.
-    Sub,
-    /// Multiplies the two on top.
-    Mul,
-    /// Divides what is below by the top, rounding up.
-    CeilDiv,
-}
-
 /// One compiled form of a kernel.
 #[derive(Debug)]
 pub struct Variant {
@@ -322,6 +304,8 @@ pub struct Variant {
     pub ptx_version: &'static str,
     /// It promises divisibility by 16.
     pub aligned: bool,
+    /// Where contexts keep it once it is loaded.
+    pub id: VariantId,
 }
 
 impl Literal {
@@ -380,6 +364,8 @@ impl Kernel {
                         Op::Add => format!("{left} + {right}"),
                         Op::Sub => format!("{left} - {right}"),
                         Op::Mul => format!("({left}) * ({right})"),
+                        Op::Min => format!("min({left}, {right})"),
+                        Op::Max => format!("max({left}, {right})"),
                         _ => format!("cdiv({left}, {right})"),
                     }
                 }
@@ -388,27 +374,4 @@ impl Kernel {
         }
         stack.pop().unwrap_or_default()
     }
-}
-
-/// The value of `expr` where the dimensions have these values; `None` when it overflows or divides by zero.
-pub fn evaluate(expr: Expr, dims: &[i64]) -> Option<i64> {
-    let mut stack = arrayvec::ArrayVec::<i64, 16>::new();
-    for op in expr {
-        let value = match *op {
-            Op::Int(value) => value,
-            Op::Dim(index) => *dims.get(index)?,
-            binary => {
-                let (right, left) = (stack.pop()?, stack.pop()?);
-                match binary {
-                    Op::Add => left.checked_add(right)?,
-                    Op::Sub => left.checked_sub(right)?,
-                    Op::Mul => left.checked_mul(right)?,
-                    _ if right <= 0 || left < 0 => return None,
-                    _ => left.checked_add(right - 1)? / right,
-                }
-            }
-        };
-        stack.try_push(value).ok()?;
-    }
-    stack.pop()
 }

@@ -7,9 +7,8 @@
 //! stay inside their tensors, for any of them.
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
@@ -31,9 +30,9 @@ pub(crate) enum Slot<'a> {
 
 impl Slot<'_> {
     /// Where its bytes are. The driver reads them, and writes none.
-    fn bytes(&mut self) -> *mut c_void {
+    fn bytes(&self) -> *mut c_void {
         match self {
-            Slot::Bits(bits) => std::ptr::from_mut(bits).cast(),
+            Slot::Bits(bits) => std::ptr::from_ref(bits).cast_mut().cast(),
             Slot::Struct(value) => std::ptr::from_ref(*value).cast_mut().cast(),
         }
     }
@@ -58,99 +57,68 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// The kernels that were loaded into one context; unloaded with the last device that uses them.
+/// One variant's code in a context; unloaded when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Functions {
+pub(crate) struct Module {
+    handle: sys::CUmodule,
     context: Arc<CudaContext>,
-    loaded: Mutex<HashMap<*const Variant, (Function, Module)>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Module(sys::CUmodule);
+// SAFETY: a CUmodule is a handle; the driver allows its use from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
 
-// SAFETY: the map's keys are addresses of statics that are compared and never followed; its values are handles, which the
-// driver allows to be used from any thread.
-unsafe impl Send for Functions {}
-// SAFETY: as above, and the map is behind a mutex.
-unsafe impl Sync for Functions {}
-
-impl Functions {
-    /// Those of `context`, shared by all devices of it.
-    pub(crate) fn of(context: &Arc<CudaContext>) -> Arc<Functions> {
-        static ALL: Mutex<Vec<Weak<Functions>>> = Mutex::new(Vec::new());
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|functions| functions.strong_count() > 0);
-        let found = all.iter().filter_map(Weak::upgrade).find(|functions| Arc::ptr_eq(&functions.context, context));
-        found.unwrap_or_else(|| {
-            let new = Arc::new(Functions { context: context.clone(), loaded: Mutex::default() });
-            all.push(Arc::downgrade(&new));
-            new
-        })
+impl Module {
+    /// Loads `variant` into `context`: its cubin where there is one, which has passed its checksum, else its PTX.
+    pub(crate) fn load(
+        context: &Arc<CudaContext>,
+        variant: &Variant,
+        cubin: Option<Vec<u8>>,
+    ) -> Result<Module, String> {
+        context.bind_to_thread().map_err(|error| format!("the driver failed to make the context current: {error}"))?;
+        let is_cubin = cubin.is_some();
+        let image = match cubin {
+            Some(cubin) => cubin,
+            None => CString::new(variant.ptx).map_err(|_| "its PTX holds a NUL byte")?.into_bytes_with_nul(),
+        };
+        // SAFETY: `image` lives until the call returns. It is a text that ends in NUL, which the driver parses and refuses
+        // where it is no PTX; or a cubin as it was made, which says how long it is. The context is current.
+        let handle = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(|error| {
+            if is_cubin {
+                format!("the driver cannot load its cubin (another one, or none, may be needed): {error}")
+            } else {
+                let version = variant.ptx_version;
+                format!("the driver cannot load its PTX {version} (a newer driver may be needed): {error}")
+            }
+        })?;
+        Ok(Module { handle, context: context.clone() })
     }
 
-    /// The function of `variant`, loaded now if it has not been used in this context before.
-    pub(crate) fn get(&self, kernel: &'static Kernel, variant: &'static Variant) -> Result<Function> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((function, _)) = loaded.get(&std::ptr::from_ref(variant)) {
-            return Ok(*function);
-        }
-        let fail = |message: String| Error::load(kernel.name, variant.name, message);
-        let driver =
-            |action: &'static str| move |error: DriverError| fail(format!("the driver failed to {action}: {error}"));
-        self.context.bind_to_thread().map_err(driver("make the context current"))?;
-        let (major, minor) = self.context.compute_capability().map_err(driver("tell the compute capability"))?;
-        let capability = (major * 10 + minor) as u32;
-        if capability < variant.capability {
-            let (needed, got) = (variant.capability, capability);
-            return Err(fail(format!("expected compute capability {needed} or higher, got {got}")));
-        }
-        let image = CString::new(variant.ptx).map_err(|_| fail("its PTX holds a NUL byte".into()))?;
-        // SAFETY: `image` is a text that ends in NUL and lives until the call returns; the driver parses it and refuses
-        // what is not PTX. The context is current.
-        let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(|error| {
-            fail(format!(
-                "the driver cannot load its PTX {} (a newer driver may be needed): {error}",
-                variant.ptx_version
-            ))
-        })?;
-        let module = Module(module);
-        let function = self.function(variant, module).and_then(|function| {
-            param_info(function, variant.slots).map_err(fail)?;
-            opt_in_shared(function, variant).map_err(driver("grant its shared memory"))?;
-            Ok(function)
-        });
-        if function.is_err() {
-            unload(module);
-        }
-        let function = function?;
-        loaded.insert(variant, (function, module));
+    /// The function of `variant`, whose module this is; it can be launched as long as the module lives.
+    pub(crate) fn function(&self, variant: &Variant) -> Result<Function, String> {
+        let entry = CString::new(variant.entry).unwrap_or_default();
+        // SAFETY: the module is loaded as long as `self` lives.
+        let function = unsafe { result::module::get_function(self.handle, entry) }
+            .map_err(|error| format!("the driver failed to find `{}` in its module: {error}", variant.entry))?;
+        let function = Function(function);
+        param_info(function, variant.slots)?;
+        opt_in_shared(function, variant)
+            .map_err(|error| format!("the driver failed to grant its shared memory: {error}"))?;
         Ok(function)
     }
-
-    fn function(&self, variant: &Variant, module: Module) -> Result<Function> {
-        let fail = |error: DriverError| Error::driver(format!("find `{}` in its module", variant.entry), error);
-        let entry = CString::new(variant.entry).unwrap_or_default();
-        // SAFETY: `module` was loaded just now and has not been unloaded.
-        let function = unsafe { result::module::get_function(module.0, entry) }.map_err(fail)?;
-        Ok(Function(function))
-    }
 }
 
-impl Drop for Functions {
+impl Drop for Module {
     fn drop(&mut self) {
         // Nothing is reported from here: a context that was destroyed or broke has no modules left to unload.
         if self.context.bind_to_thread().is_err() || self.context.synchronize().is_err() {
             return;
         }
-        let loaded = self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner);
-        loaded.drain().for_each(|(_, (_, module))| unload(module));
+        // SAFETY: the module was loaded by `Module::load` and is unloaded only here. No launch of it is pending, since the
+        // context has been synchronised, and none can follow: whoever launches its function holds the `Functions` that own it.
+        let _ = unsafe { result::module::unload(self.handle) };
     }
-}
-
-fn unload(module: Module) {
-    // SAFETY: `module` was loaded by `Functions::get`, is unloaded only here, and no launch of it is pending: either none was
-    // made, or the context has been synchronised.
-    let _ = unsafe { result::module::unload(module.0) };
 }
 
 /// Compares the slots that the driver sees with those that a launch fills, where the driver can tell (CUDA 12.4).
@@ -197,17 +165,19 @@ pub(crate) fn launch(
     function: Function,
     grid: Grid,
     stream: &CudaStream,
-    mut slots: Slots<'_>,
+    slots: &Slots<'_>,
 ) -> Result<()> {
     let fail = |error| Error::driver(format!("launch kernel `{}`, variant `{}`", kernel.name, variant.name), error);
     stream.context().bind_to_thread().map_err(fail)?;
-    let mut pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }> = slots.iter_mut().map(Slot::bytes).collect();
+    let mut pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }> = slots.iter().map(Slot::bytes).collect();
     let Grid([x, y, z]) = grid;
-    // SAFETY: the function is loaded in the stream's context, which is current. Each pointer leads to eight live bytes, or
-    // to a live struct of the slot's size, of which the driver reads the slot's own size now; their number, order and meaning are those of the PTX (checked by the
-    // build, and by the driver's word in `param_info`). The addresses among them are valid for what the kernel reads and
-    // writes (checked by the caller of this function), and stay so until it ends: that is what a view's owner or the caller
-    // of its unsafe constructor answers for.
+    // SAFETY: the function is loaded in the stream's context, which is current; the device that it was found for is borrowed
+    // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, or to a live struct of the slot's
+    // size, of which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those
+    // of the PTX (checked by the build, and by the driver's word in `param_info`). The addresses among them are valid for
+    // what the kernel reads and writes: they were checked by `Call::new`, and whoever holds the `Call` holds the borrow of
+    // the memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
+    // constructor answers for.
     unsafe {
         result::launch_kernel(
             function.0,

@@ -19,15 +19,19 @@ extern crate self as tidelock; // so that generated code reads the same here and
 mod argument;
 mod bound;
 mod buffer;
+mod call;
 mod check;
 #[cfg(feature = "sampling")]
 mod cpu;
+pub mod cubin;
 mod device;
 mod device_memory;
 mod dispatch;
 mod element;
 mod error;
 pub mod exact;
+mod expr;
+mod functions;
 #[cfg(feature = "sampling")]
 mod generated;
 pub mod kernel;
@@ -35,6 +39,7 @@ mod launch;
 mod layout;
 pub mod noise;
 pub mod philox;
+mod prepared;
 mod purpose;
 mod rows;
 #[cfg(feature = "sampling")]
@@ -52,6 +57,7 @@ pub use generated::{REGISTRY, kernels};
 pub use half::{bf16, f16};
 pub use kernel::Kernel;
 pub use layout::Layout;
+pub use prepared::Prepared;
 pub use purpose::Purpose;
 pub use rows::{Rows, RowsMut};
 pub use view::{AsView, AsViewMut, View, ViewMut};

@@ -3,6 +3,9 @@
 //!
 //! A random word is a pure function of a seed, a position in the sequence, a token and a purpose: the seed is the key,
 //! the other three the counter. No state is kept, so neither the place in a batch nor the device can change a word.
+//!
+//! A counter gives four words. They serve four neighbouring tokens, one each; and one more counter serves a group of 32, of which
+//! [`crate::noise`] says more.
 
 /// Ten rounds of Philox4x32: four random words of a counter and a key.
 #[inline(always)]
@@ -48,6 +51,12 @@ impl Stream {
         self.words(block, self.purpose | 0x8000_0000)
     }
 
+    /// The words that tokens `32 * group` to `32 * group + 31` share.
+    #[inline(always)]
+    pub fn group_words(&self, group: u32) -> [u32; 4] {
+        self.words(group, self.purpose | 0x4000_0000)
+    }
+
     #[inline(always)]
     fn words(&self, block: u32, purpose: u32) -> [u32; 4] {
         philox4x32_10([block, self.position[0], self.position[1], purpose], self.key)
@@ -75,5 +84,6 @@ mod tests {
         let key = [0xa4093822, 0x299f31d0];
         assert_eq!(stream.high_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 3], key));
         assert_eq!(stream.low_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 0x8000_0003], key));
+        assert_eq!(stream.group_words(7), philox4x32_10([7, 0x85a308d3, 0x13198a2e, 0x4000_0003], key));
     }
 }

@@ -5,7 +5,7 @@ use crate::bound::Bound;
 use crate::check::PerParam;
 use crate::element::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Access, Kernel, ParamKind};
+use crate::kernel::{Access, Kernel, Param, ParamKind};
 
 /// The bytes of one argument: where they start, how many there are, and whether they are written. All zero for what is no
 /// tensor.
@@ -20,7 +20,8 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// What `argument` covers. Memory of a GPU has its address filled in later, once its owner has been asked.
-    pub(crate) fn new(kernel: &Kernel, index: usize, argument: &Argument<'_>) -> Extent {
+    #[inline(always)] // so that its fields are written where they stay
+    fn new(param: &Param, argument: &Argument<'_>) -> Extent {
         let Argument::Tensor(tensor) = argument else {
             return Extent { address: 0, given: false, bytes: 0, dtype: DType::U8, written: false };
         };
@@ -31,8 +32,7 @@ impl Extent {
             Memory::Device(..) | Memory::DeviceMut(..) => 0,
         };
         let bytes = (tensor.layout.span() * tensor.dtype.size()) as u64;
-        let written =
-            matches!(kernel.params[index].kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
+        let written = matches!(param.kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
         Extent { address, given: true, bytes, dtype: tensor.dtype, written }
     }
 
@@ -44,8 +44,18 @@ impl Extent {
     }
 }
 
+/// The bytes of each argument, by parameter.
+pub(crate) type Extents = PerParam<Extent>;
+
+/// Fills in what each of `args` covers. They are written where they stay, since copies of them would cost as much as the check.
+pub(crate) fn fill(extents: &mut Extents, kernel: &Kernel, args: &[Argument<'_>]) {
+    for (param, argument) in kernel.params.iter().zip(args) {
+        extents.push(Extent::new(param, argument));
+    }
+}
+
 /// Checks alignment of elements and overlap with what is written.
-pub(crate) fn check(kernel: &'static Kernel, extents: &PerParam<Extent>) -> Result<()> {
+pub(crate) fn check(kernel: &'static Kernel, extents: &Extents) -> Result<()> {
     for (index, (param, extent)) in kernel.params.iter().zip(extents).enumerate() {
         if extent.bytes == 0 {
             continue;
@@ -76,14 +86,13 @@ pub(crate) fn check(kernel: &'static Kernel, extents: &PerParam<Extent>) -> Resu
 }
 
 /// Whether everything that the aligned variant promises is divisible by 16.
-pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &PerParam<Extent>, bound: &Bound) -> bool {
+pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &Extents, bound: &Bound) -> bool {
     kernel.params.iter().enumerate().filter(|(_, param)| param.divisible_by_16).all(|(index, param)| match param.kind {
         // An absent tensor has no address and promises nothing.
         ParamKind::Tensor { .. } => extents[index].address.is_multiple_of(16),
         ParamKind::Struct { .. } => false,
-        ParamKind::Scalar { .. } => {
-            bound.scalars[index].and_then(|scalar| scalar.as_integer()).is_some_and(|value| value % 16 == 0)
-        }
+        // An integer, as the generator has checked; its low bits say it whatever its sign.
+        ParamKind::Scalar { .. } => bound.scalars[index].is_multiple_of(16),
     })
 }
 
@@ -102,7 +111,8 @@ mod tests {
         let logits = unsafe { View::<f32>::from_raw_device(logits, rows * 8, 0) };
         let logits = logits.matrix(rows, 8).expect("it fits");
         let args = [tokens.into(), logits.into(), Argument::Absent, Argument::Absent];
-        let extents = args.iter().enumerate().map(|(index, argument)| Extent::new(kernel, index, argument)).collect();
+        let mut extents = Extents::new();
+        fill(&mut extents, kernel, &args);
         check(kernel, &extents)
     }
 

@@ -7,109 +7,156 @@ pub(crate) mod addresses;
 pub(crate) mod places;
 mod shapes;
 
+use std::any::TypeId;
+
 use arrayvec::ArrayVec;
 
-use crate::argument::{Argument, Memory};
+use crate::argument::Argument;
 use crate::bound::{self, Bound};
 use crate::element::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Access, ElementType, Kernel, MAX_PARAMS, ParamKind, Presence};
+use crate::kernel::{Access, Arm, ElementType, Kernel, MAX_PARAMS, MAX_TYPES, Param, ParamKind, Presence};
 
-/// Checks everything that does not depend on the device.
-pub(crate) fn arguments(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<Bound> {
+/// Checks everything that does not depend on places and addresses, for a launch of `arm`, and fills in what follows.
+pub(crate) fn arguments(kernel: &'static Kernel, args: &[Argument<'_>], arm: Arm, bound: &mut Bound) -> Result<()> {
     if args.len() != kernel.params.len() {
         let message = format!("expected {} arguments, got {}", kernel.params.len(), args.len());
         return Err(Error::launch(kernel.name, message));
     }
-    presence(kernel, args)?;
-    structs(kernel, args)?;
-    let types = types(kernel, args)?;
-    let dims = shapes::dims(kernel, args)?;
-    let mut bound = Bound { dims, types, scalars: ArrayVec::new() };
-    shapes::extents(kernel, args, &bound)?;
+    let mut types = Types::new(kernel);
+    for (param, argument) in kernel.params.iter().zip(args) {
+        let given = match (&param.kind, argument) {
+            // A tensor that is always given, as nearly all are.
+            (ParamKind::Tensor { element, access, presence: Presence::Required, .. }, Argument::Tensor(tensor))
+                if param.refused.is_none() && (*access == Access::Read || tensor.memory.is_writable()) =>
+            {
+                Some((*element, tensor.dtype))
+            }
+            _ => presence(kernel, param, args, argument, arm)?,
+        };
+        if let Some((element, got)) = given {
+            types.add(param, element, got)?;
+        }
+    }
+    types.finish(&mut bound.types)?;
+    shapes::dims(kernel, args, &mut bound.dims)?;
     for (index, param) in kernel.params.iter().enumerate() {
-        let scalar = match param.kind {
-            ParamKind::Tensor { .. } | ParamKind::Struct { .. } => None,
-            ParamKind::Scalar { .. } => Some(bound::scalar(kernel, param, args, index, &bound)?),
+        let bits = match &param.kind {
+            ParamKind::Tensor { shape, strided, .. } => {
+                shapes::extents(kernel, param, shape, *strided, &args[index], bound)?;
+                0
+            }
+            ParamKind::Scalar { .. } => bound::scalar(kernel, param, args, index, bound)?.bits(),
+            ParamKind::Struct { .. } => 0,
         };
-        bound.scalars.push(scalar);
+        bound.scalars.push(bits);
     }
-    Ok(bound)
+    Ok(())
 }
 
-/// Tensors are where tensors are expected, given where they must be, and writable where they are written.
-fn presence(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
-    for (param, argument) in kernel.params.iter().zip(args) {
-        let ParamKind::Tensor { access, presence, .. } = param.kind else { continue };
-        let fail = |expected: String, got: &str| Err(Error::argument(kernel.name, param.name, expected, got));
-        match (presence, argument) {
-            (_, Argument::Scalar(_)) => return fail("a view".into(), "a scalar"),
-            (_, Argument::Struct(_)) => return fail("a view".into(), "a struct"),
-            (Presence::Required, Argument::Absent) => return fail("a view".into(), "none"),
-            (Presence::With(other), _) if args[other].is_given() != argument.is_given() => {
-                let other = kernel.params[other].name;
-                let got = if argument.is_given() { "this one alone" } else { "the other alone" };
-                return fail(format!("to be given exactly when `{other}` is"), got);
-            }
-            (_, Argument::Tensor(tensor)) if access != Access::Read => {
-                if matches!(tensor.memory, Memory::Host(_) | Memory::Device(..) | Memory::Raw(_)) {
-                    return fail("a view that can be written".into(), "one that can only be read");
-                }
-            }
-            _ => {}
+/// A tensor is where one is expected, given where it must be and not where `arm` refuses it, and writable where it is
+/// written. The type that is declared and the one that came, where one did.
+fn presence(
+    kernel: &'static Kernel,
+    param: &Param,
+    args: &[Argument<'_>],
+    argument: &Argument<'_>,
+    arm: Arm,
+) -> Result<Option<(ElementType, DType)>> {
+    let fail = |expected: String, got: &str| Err(Error::argument(kernel.name, param.name, expected, got));
+    if let Some((refusing, reason)) = param.refused
+        && refusing == arm
+        && argument.is_given()
+    {
+        let arm = if arm == Arm::Gpu { "GPU" } else { "CPU" };
+        return fail(format!("none, since the {arm} arm refuses it ({reason})"), "a view");
+    }
+    let (element, access, presence) = match (&param.kind, argument) {
+        (ParamKind::Tensor { element, access, presence, .. }, _) => (*element, *access, *presence),
+        (ParamKind::Scalar { element, .. }, Argument::Scalar(scalar)) => return Ok(Some((*element, scalar.dtype()))),
+        (ParamKind::Scalar { .. }, _) => return Ok(None),
+        (ParamKind::Struct { name, id, .. }, _) => {
+            return structure(kernel, param, name, id(), argument).map(|()| None);
         }
+    };
+    if let Presence::With(other) = presence
+        && args[other].is_given() != argument.is_given()
+    {
+        let got = if argument.is_given() { "this one alone" } else { "the other alone" };
+        return fail(format!("to be given exactly when `{}` is", kernel.params[other].name), got);
     }
-    Ok(())
+    match argument {
+        Argument::Scalar(_) => fail("a view".into(), "a scalar"),
+        Argument::Struct(_) => fail("a view".into(), "a struct"),
+        Argument::Absent if presence == Presence::Required => fail("a view".into(), "none"),
+        Argument::Absent => Ok(None),
+        Argument::Tensor(tensor) if access != Access::Read && !tensor.memory.is_writable() => {
+            fail("a view that can be written".into(), "one that can only be read")
+        }
+        Argument::Tensor(tensor) => Ok(Some((element, tensor.dtype))),
+    }
 }
 
-/// Structs are those that the registry names.
-fn structs(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
-    for (param, argument) in kernel.params.iter().zip(args) {
-        let ParamKind::Struct { name, id, .. } = param.kind else { continue };
-        let got = match argument {
-            Argument::Struct(value) if (**value).type_id() == id() => continue,
-            Argument::Struct(_) => "another struct",
-            Argument::Tensor(_) => "a view",
-            Argument::Scalar(_) => "a scalar",
-            Argument::Absent => "none",
-        };
-        return Err(Error::argument(kernel.name, param.name, format!("the struct `{name}`"), got));
-    }
-    Ok(())
+/// A struct is the one that the registry names.
+fn structure(
+    kernel: &'static Kernel,
+    param: &Param,
+    name: &'static str,
+    id: TypeId,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let got = match argument {
+        Argument::Struct(value) if (**value).type_id() == id => return Ok(()),
+        Argument::Struct(_) => "another struct",
+        Argument::Tensor(_) => "a view",
+        Argument::Scalar(_) => "a scalar",
+        Argument::Absent => "none",
+    };
+    Err(Error::argument(kernel.name, param.name, format!("the struct `{name}`"), got))
 }
 
-/// Element types are what they must be, and one type variable stands for one type.
-fn types(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<ArrayVec<DType, { crate::kernel::MAX_TYPES }>> {
-    let mut found: [Option<(DType, &'static str)>; crate::kernel::MAX_TYPES] = [None; crate::kernel::MAX_TYPES];
-    for (param, argument) in kernel.params.iter().zip(args) {
-        let (element, got) = match (&param.kind, argument) {
-            (ParamKind::Tensor { element, .. }, Argument::Tensor(tensor)) => (*element, tensor.dtype),
-            (ParamKind::Scalar { element, .. }, Argument::Scalar(scalar)) => (*element, scalar.dtype()),
-            _ => continue,
-        };
-        let fail = |expected: String| Err(Error::argument(kernel.name, param.name, expected, got.name()));
-        match element {
+/// Which type each type variable has, and which parameter said so.
+struct Types {
+    kernel: &'static Kernel,
+    found: [Option<(DType, &'static str)>; MAX_TYPES],
+}
+
+impl Types {
+    fn new(kernel: &'static Kernel) -> Types {
+        Types { kernel, found: [None; MAX_TYPES] }
+    }
+
+    /// `got` is what `param` must have; one type variable stands for one type.
+    #[inline]
+    fn add(&mut self, param: &Param, element: ElementType, got: DType) -> Result<()> {
+        let fail = |expected: String| Err(Error::argument(self.kernel.name, param.name, expected, got.name()));
+        let index = match element {
             ElementType::Fixed(expected) if expected != got => return fail(expected.name().into()),
-            ElementType::Fixed(_) => {}
-            ElementType::Variable(index) => match found[index] {
-                Some((expected, _)) if expected == got => {}
-                Some((expected, other)) => return fail(format!("{expected}, as `{other}` has")),
-                None if kernel.types[index].choices.contains(&got) => found[index] = Some((got, param.name)),
-                None => {
-                    let choices: Vec<_> = kernel.types[index].choices.iter().map(|choice| choice.name()).collect();
-                    return fail(format!("one of {}", choices.join(", ")));
-                }
-            },
-        }
-    }
-    let mut types = ArrayVec::new();
-    for (variable, found) in kernel.types.iter().zip(found) {
-        let Some((dtype, _)) = found else {
-            return Err(Error::launch(kernel.name, format!("nothing says which type `{}` is", variable.name)));
+            ElementType::Fixed(_) => return Ok(()),
+            ElementType::Variable(index) => index,
         };
-        types.push(dtype);
+        match self.found[index] {
+            Some((expected, _)) if expected == got => {}
+            Some((expected, other)) => return fail(format!("{expected}, as `{other}` has")),
+            None if self.kernel.types[index].choices.contains(&got) => self.found[index] = Some((got, param.name)),
+            None => {
+                let choices: Vec<_> = self.kernel.types[index].choices.iter().map(|choice| choice.name()).collect();
+                return fail(format!("one of {}", choices.join(", ")));
+            }
+        }
+        Ok(())
     }
-    Ok(types)
+
+    fn finish(&self, types: &mut ArrayVec<DType, MAX_TYPES>) -> Result<()> {
+        for (variable, found) in self.kernel.types.iter().zip(self.found) {
+            let Some((dtype, _)) = found else {
+                let message = format!("nothing says which type `{}` is", variable.name);
+                return Err(Error::launch(self.kernel.name, message));
+            };
+            types.push(dtype);
+        }
+        Ok(())
+    }
 }
 
 /// An array with one entry a parameter.

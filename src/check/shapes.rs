@@ -9,8 +9,7 @@ use crate::kernel::{Dim, Expr, Kernel, MAX_DIMS, Op, Param, ParamKind, evaluate}
 use crate::layout::Layout;
 
 /// The dimensions, each read from the extent that binds it.
-pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<ArrayVec<i64, MAX_DIMS>> {
-    let mut dims = ArrayVec::new();
+pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>], dims: &mut ArrayVec<i64, MAX_DIMS>) -> Result<()> {
     for dim in kernel.dims {
         let param = &kernel.params[dim.param];
         let Argument::Tensor(tensor) = &args[dim.param] else {
@@ -24,34 +23,35 @@ pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<Arr
         }
         dims.push(extent - dim.offset);
     }
-    Ok(dims)
+    Ok(())
 }
 
-/// Every extent is what its expression says, and rows are contiguous where no stride is passed.
-pub(super) fn extents(kernel: &'static Kernel, args: &[Argument<'_>], bound: &Bound) -> Result<()> {
-    for (param, argument) in kernel.params.iter().zip(args) {
-        let (ParamKind::Tensor { shape, strided, .. }, Argument::Tensor(tensor)) = (&param.kind, argument) else {
-            continue;
-        };
-        let layout = tensor.layout;
-        rank(kernel, param, layout)?;
-        for (axis, expr) in shape.iter().enumerate() {
-            if evaluate(expr, &bound.dims) != Some(layout.extent(axis) as i64) {
-                return Err(Error::argument(
-                    kernel.name,
-                    param.name,
-                    expected(kernel, shape, bound),
-                    layout.to_string(),
-                ));
-            }
+/// Every extent of a tensor is what its expression says, and rows are contiguous where no stride is passed.
+#[inline]
+pub(super) fn extents(
+    kernel: &'static Kernel,
+    param: &Param,
+    shape: &'static [Expr],
+    strided: bool,
+    argument: &Argument<'_>,
+    bound: &Bound,
+) -> Result<()> {
+    let Argument::Tensor(tensor) = argument else { return Ok(()) };
+    let layout = tensor.layout;
+    rank(kernel, param, layout)?;
+    for (axis, expr) in shape.iter().enumerate() {
+        if evaluate(expr, &bound.dims) != Some(layout.extent(axis) as i64) {
+            let expected = expected(kernel, shape, bound);
+            return Err(Error::argument(kernel.name, param.name, expected, layout.to_string()));
         }
-        if !strided && !layout.is_contiguous() {
-            return Err(Error::argument(kernel.name, param.name, "contiguous rows", layout.to_string()));
-        }
+    }
+    if !strided && !layout.is_contiguous() {
+        return Err(Error::argument(kernel.name, param.name, "contiguous rows", layout.to_string()));
     }
     Ok(())
 }
 
+#[inline]
 fn rank(kernel: &'static Kernel, param: &Param, layout: Layout) -> Result<()> {
     match &param.kind {
         ParamKind::Tensor { shape, .. } if shape.len() != layout.rank() => {

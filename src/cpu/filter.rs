@@ -1,17 +1,17 @@
 //! Top-k, top-p and min-p over a row of logits, exactly. Its twin is `kernels/filter.py`.
 //!
 //! Top-k and top-p each keep a first part of the row's order, which is found by selection, without sorting the row.
-//! Mass is in multiples of 2^-40 of the largest token's, as in `softmax.rs`, and its sums are integers; so it does not
+//! Mass is in multiples of 2^-40 of the largest token's, as in `mass.rs`, and its sums are integers; so it does not
 //! matter that a GPU finds the same part in another way.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::Logit;
+use super::mass::mass;
 use super::order::{largest, logit_at, places, token_at};
-use super::softmax::FIXED_ONE;
 use crate::CpuArm;
-use crate::exact::exp;
+use crate::exact::Scale;
 use crate::kernels::{FilterLogitsCpu, FilterLogitsL};
 
 /// What is asked of one row.
@@ -32,6 +32,7 @@ fn filter<L: Logit>(output: &mut [f32], logits: &[L], limits: Limits) {
         return;
     }
     let temperature = temperature.abs(); // -0 is 0
+    let scale = Scale::of(temperature);
     let top_k = if temperature == 0.0 { 1 } else { top_k };
     let mut places = places(logits);
     if top_k > 0 && (top_k as usize) < places.len() {
@@ -39,13 +40,13 @@ fn filter<L: Logit>(output: &mut [f32], logits: &[L], limits: Limits) {
         places.truncate(top_k as usize);
     }
     if top_p < 1.0 {
-        let count = fewest(&mut places, top, temperature, top_p);
+        let count = fewest(&mut places, top, scale, top_p);
         places.truncate(count);
     }
     for place in places {
         let x = logit_at(place);
         let y = scaled(x, top, temperature);
-        if x == top || exp(y) >= min_p {
+        if x == top || scale.weight(x - top) >= min_p {
             output[token_at(place)] = if y >= f32::MIN { y } else { f32::MIN };
         }
     }
@@ -53,14 +54,14 @@ fn filter<L: Logit>(output: &mut [f32], logits: &[L], limits: Limits) {
 
 /// Moves the first places to the front, as few as have `p` of the mass of all, and says how many they are.
 #[inline(always)]
-fn fewest(places: &mut [i64], top: f32, temperature: f32, p: f32) -> usize {
-    let mut target = part(total(places, top, temperature), p);
+fn fewest(places: &mut [i64], top: f32, scale: Scale, p: f32) -> usize {
+    let mut target = part(total(places, top, scale), p);
     let (mut start, mut end) = (0, places.len());
     // The last place that is needed is in start..end, and `target` is what is needed from there on.
     while end - start > 1 {
         let half = (end - start) / 2;
         places[start..end].select_nth_unstable(half);
-        let mass = total(&places[start..start + half], top, temperature);
+        let mass = total(&places[start..start + half], top, scale);
         if mass >= target {
             end = start + half;
         } else {
@@ -81,10 +82,10 @@ fn part(total: i64, p: f32) -> i64 {
 
 /// The mass of all these tokens.
 #[inline(always)]
-fn total(places: &[i64], top: f32, temperature: f32) -> i64 {
+fn total(places: &[i64], top: f32, scale: Scale) -> i64 {
     let mut sum = 0;
     for &place in places {
-        sum += (exp(scaled(logit_at(place), top, temperature)) * FIXED_ONE) as i64;
+        sum += mass(logit_at(place), top, scale);
     }
     sum
 }

@@ -1,11 +1,11 @@
-//! Drawing tokens straight from logits: the Gumbel-max race. Its twin is `kernels/gumbel.py`.
+//! Drawing tokens straight from logits: the Gumbel-max race. Its twin is `kernels/gumbel.cu`.
 //!
 //! The race is run with logit + temperature * noise, which is logit / temperature + noise on another scale. Each sum is
 //! kept exactly, as its rounded value and the rest that rounding took away, so neither 1e38 nor a tiny temperature can
 //! swallow the noise; and it knows nothing of other tokens, so shards of a vocabulary run the same race as the whole.
 //!
-//! What the kernel does for every token, is done here only for those that the high word of their noise lets win: a few
-//! of a hundred thousand. So f64 noise costs hardly more than f32 noise.
+//! The 32 tokens of a group share the bound of their noise, so only groups whose largest logit may win with it are looked at further:
+//! some tens of five thousand. So f64 noise costs hardly more than f32 noise.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -13,38 +13,8 @@ use rayon::prelude::*;
 use super::Logit;
 use crate::CpuArm;
 use crate::kernels::{GumbelSampleCpu, GumbelSampleL, GumbelSampleSampledNoise};
-use crate::noise::{gumbel_bound, gumbel_f32, gumbel_f64};
+use crate::noise::{GROUP, Noise, gumbel_bound};
 use crate::philox::Stream;
-
-/// What Gumbel noise can be drawn as.
-pub trait Gumbel: Copy + Into<f64> + Send + Sync {
-    /// Noise that is above all other.
-    const INFINITY: Self;
-    /// Noise that is below all other.
-    const NEG_INFINITY: Self;
-    /// The noise of token `4 * block + lane`, whose high word is `high`.
-    fn draw(stream: &Stream, block: u32, lane: usize, high: u32) -> Self;
-}
-
-impl Gumbel for f32 {
-    const INFINITY: f32 = f32::INFINITY;
-    const NEG_INFINITY: f32 = f32::NEG_INFINITY;
-
-    #[inline(always)]
-    fn draw(_: &Stream, _: u32, _: usize, high: u32) -> f32 {
-        gumbel_f32(high)
-    }
-}
-
-impl Gumbel for f64 {
-    const INFINITY: f64 = f64::INFINITY;
-    const NEG_INFINITY: f64 = f64::NEG_INFINITY;
-
-    #[inline(always)]
-    fn draw(stream: &Stream, block: u32, lane: usize, high: u32) -> f64 {
-        gumbel_f64(high, stream.low_words(block)[lane])
-    }
-}
 
 /// What one row draws: its token, -1 where it has none, with its logit and its noise.
 type Drawn<N> = (i32, f32, N);
@@ -60,42 +30,50 @@ fn exact_sum(x: f64, scaled: f64) -> (f64, f64) {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn sample<L: Logit, N: Gumbel>(logits: &[L], temperature: f32, stream: Stream, vocab_start: i32) -> Drawn<N> {
+fn sample<L: Logit, N: Noise>(logits: &[L], temperature: f32, stream: Stream, vocab_start: i32) -> Drawn<N> {
     let invalid = (-1, f32::INFINITY, N::INFINITY);
     if temperature.is_nan() || temperature < 0.0 {
         return invalid;
     }
     let hot = temperature == f32::INFINITY; // only the noise counts
     let scale = if hot { 1.0 } else { f64::from(temperature) };
+    let start = |logit: f32| if hot && logit.is_finite() { 0.0 } else { f64::from(logit) };
     let (mut best, mut best_rest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let mut drawn = (-1, f32::NEG_INFINITY, N::NEG_INFINITY);
-    let (mut block, mut lane) = ((vocab_start >> 2) as u32, (vocab_start & 3) as usize);
-    let mut words = stream.high_words(block);
-    for (column, logit) in logits.iter().enumerate() {
-        if lane == 4 {
-            (block, lane) = (block.wrapping_add(1), 0);
-            words = stream.high_words(block);
+    let mut column = 0;
+    while column < logits.len() {
+        // A vocabulary may start within a group.
+        let token = (vocab_start as u32).wrapping_add(column as u32);
+        let in_group = &logits[column..logits.len().min(column + (GROUP - token % GROUP) as usize)];
+        let mut top = f32::NEG_INFINITY;
+        for logit in in_group {
+            let x = logit.to_f32();
+            if x.is_nan() {
+                return invalid;
+            }
+            top = if x > top { x } else { top };
         }
-        let (logit, word) = (logit.to_f32(), words[lane]);
-        let x = if hot && logit.is_finite() { 0.0 } else { f64::from(logit) };
-        if x.is_nan() {
-            return invalid;
-        }
+        let words = stream.group_words(token / GROUP);
         // Rounding keeps the order, so what this bound is below of, its noise is below of.
-        if x + scale * gumbel_bound(word) >= best {
-            let noise = N::draw(&stream, block, lane, word);
-            let (rounded, rest) = exact_sum(x, scale * noise.into());
-            if rounded > best || (rounded == best && rest > best_rest) {
-                (best, best_rest) = (rounded, rest);
-                drawn = (vocab_start.wrapping_add(column as i32), logit, noise);
+        if top > f32::NEG_INFINITY && start(top) + scale * gumbel_bound(words[0]) >= best {
+            let arrivals = N::arrivals(words);
+            for (lane, logit) in in_group.iter().enumerate() {
+                let (token, logit) = (token.wrapping_add(lane as u32), logit.to_f32());
+                let noise =
+                    N::gumbel(N::time(&stream, &arrivals, token, stream.high_words(token / 4)[token as usize % 4]));
+                let (rounded, rest) = exact_sum(start(logit), scale * noise.into());
+                if rounded > best || (rounded == best && rest > best_rest) {
+                    (best, best_rest) = (rounded, rest);
+                    drawn = (token as i32, logit, noise);
+                }
             }
         }
-        lane += 1;
+        column += in_group.len();
     }
     drawn
 }
 
-impl<L: GumbelSampleL + Logit, N: GumbelSampleSampledNoise + Gumbel> CpuArm for GumbelSampleCpu<'_, L, N> {
+impl<L: GumbelSampleL + Logit, N: GumbelSampleSampledNoise + Noise> CpuArm for GumbelSampleCpu<'_, L, N> {
     fn run(self) {
         let Self {
             output_token_ids,

@@ -1,16 +1,16 @@
 //! Logarithms of probabilities, and where a token stands among them. Its twin is `kernels/logprobs.py`.
 //!
-//! The logarithm of a row's sum is one number, taken in f64 from the integer sum of `softmax.rs`; so a token that is
+//! The logarithm of a row's sum is one number, taken in f64 from the integer sum of `mass.rs`; so a token that is
 //! almost certain still has a logprob below 0.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::Logit;
-use super::order::{largest, logit_at, places, token_at};
-use super::softmax::FIXED_ONE;
+use super::mass::{FIXED_ONE, row_total};
+use super::order::{logit_at, places, token_at};
 use crate::CpuArm;
-use crate::exact::{exp, ln_f64};
+use crate::exact::{self, ln_f64};
 use crate::kernels::{GatherLogprobsCpu, GatherLogprobsL, LogSoftmaxCpu, LogSoftmaxL, TopLogprobsCpu, TopLogprobsL};
 
 /// What turns a row's logits into logprobs.
@@ -23,7 +23,7 @@ struct Scale {
 impl Scale {
     /// `None` for a row without a distribution.
     fn of<L: Logit>(logits: &[L]) -> Option<Scale> {
-        largest(logits).map(|top| Scale { top, log_total: log_total(logits, top) })
+        log_total(logits).map(|(top, log_total)| Scale { top, log_total })
     }
 
     fn logprob(self, x: f32) -> f32 {
@@ -37,14 +37,11 @@ fn shifted(x: f32, top: f32) -> f32 {
     if x == top { 0.0 } else { x - top }
 }
 
-/// The logarithm of the sum of exp(x - top) over a row.
+/// The largest logit of a row, and the logarithm of the sum of exp(x - largest) over it.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
-fn log_total<L: Logit>(logits: &[L], top: f32) -> f32 {
-    let mut sum = 0_i64;
-    for logit in logits {
-        sum += (exp(shifted(logit.to_f32(), top)) * FIXED_ONE) as i64;
-    }
-    ln_f64(sum as f64 * (1.0 / f64::from(FIXED_ONE))) as f32
+fn log_total<L: Logit>(logits: &[L]) -> Option<(f32, f32)> {
+    let (top, total) = row_total(logits, exact::Scale::of(1.0))?;
+    Some((top, ln_f64(total as f64 * (1.0 / f64::from(FIXED_ONE))) as f32))
 }
 
 impl<L: LogSoftmaxL + Logit> CpuArm for LogSoftmaxCpu<'_, L> {

@@ -15,6 +15,7 @@ mod fly;
 mod gumbel;
 mod logits;
 mod logprobs;
+mod mass;
 mod noise;
 mod order;
 mod penalties;

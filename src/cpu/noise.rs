@@ -1,54 +1,44 @@
 //! Random numbers of sampling. Its twin is `kernels/noise.py`; [`crate::philox`] makes the words, and [`crate::noise`]
 //! noise of them.
-//!
-//! One counter gives four words, which serve four neighbouring tokens. The low word that only f64 needs comes from a
-//! second counter.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::CpuArm;
 use crate::kernels::{DrawInverseExponentialCpu, DrawInverseExponentialOutput, DrawUniformProbsCpu};
-use crate::noise::{exponential_f32, exponential_f64, uniform_f64};
+use crate::noise::{GROUP, Noise, uniform_f64};
 use crate::philox::Stream;
 
-/// What noise can be drawn as.
-pub trait InverseExponential: Copy + Send + Sync {
-    /// The noise of tokens `4 * block` to `4 * block + 3`.
-    fn draw(stream: &Stream, block: u32) -> [Self; 4];
+/// What the reciprocal of a time can be drawn as.
+pub trait InverseExponential: Noise {
+    /// 1 / time.
+    fn inverse(time: Self) -> Self;
 }
 
 impl InverseExponential for f32 {
     #[inline(always)]
-    fn draw(stream: &Stream, block: u32) -> [f32; 4] {
-        let mut noise = [0.0; 4];
-        for (noise, word) in noise.iter_mut().zip(stream.high_words(block)) {
-            *noise = 1.0 / exponential_f32(word);
-        }
-        noise
+    fn inverse(time: f32) -> f32 {
+        1.0 / time
     }
 }
 
 impl InverseExponential for f64 {
     #[inline(always)]
-    fn draw(stream: &Stream, block: u32) -> [f64; 4] {
-        let words = stream.high_words(block).into_iter().zip(stream.low_words(block));
-        let mut noise = [0.0; 4];
-        for (noise, (high, low)) in noise.iter_mut().zip(words) {
-            *noise = 1.0 / exponential_f64(high, low);
-        }
-        noise
+    fn inverse(time: f64) -> f64 {
+        1.0 / time
     }
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn draw_row<O: InverseExponential>(output: &mut [O], stream: Stream) {
-    let (blocks, rest) = output.as_chunks_mut::<4>();
-    let whole = blocks.len() as u32;
-    for (block, output) in (0..).zip(blocks) {
-        *output = O::draw(&stream, block);
+    for (group, output) in (0_u32..).zip(output.chunks_mut(GROUP as usize)) {
+        let arrivals = O::arrivals(stream.group_words(group));
+        for (block, output) in (group * (GROUP / 4)..).zip(output.chunks_mut(4)) {
+            for ((token, output), high) in (4 * block..).zip(output).zip(stream.high_words(block)) {
+                *output = O::inverse(O::time(&stream, &arrivals, token, high));
+            }
+        }
     }
-    rest.copy_from_slice(&O::draw(&stream, whole)[..rest.len()]);
 }
 
 impl CpuArm for DrawUniformProbsCpu<'_> {

@@ -25,7 +25,11 @@ pub struct SamplingScratch {
     no_min_p: Buffer<f32>,
     sampled_logits: Buffer<f32>,
     sampled_noise: SampledNoise,
+    parts: Buffer<i64>,
 }
+
+/// Words in which the blocks of a GPU that look at parts of a row meet, as `gumbel_sample` says.
+const PART_WORDS: usize = 520;
 
 /// The winner's noise, in the precision that the race was run with.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ impl SamplingScratch {
     /// Bytes of device memory that [`SamplingScratch::new`] takes.
     pub fn required_bytes(sampler: TopKTopPSampler, max_rows: usize, vocab_size: usize) -> usize {
         let noise = if sampler.use_fp64_gumbel { size_of::<f64>() } else { size_of::<f32>() };
-        max_rows * (vocab_size * size_of::<f32>() + 4 * size_of::<f32>() + noise)
+        max_rows * (vocab_size * size_of::<f32>() + 4 * size_of::<f32>() + noise + PART_WORDS * size_of::<i64>())
     }
 
     /// Memory for draws of at most `max_rows` rows.
@@ -64,6 +68,7 @@ impl SamplingScratch {
             } else {
                 SampledNoise::F32(Buffer::zeros(device, max_rows)?)
             },
+            parts: Buffer::zeros(device, max_rows * PART_WORDS)?,
         })
     }
 
@@ -141,13 +146,17 @@ impl TopKTopPSampler {
         if filters {
             self.filter(logits, metadata, scratch, device)?;
         }
-        let SamplingScratch { filtered, ones, sampled_logits, sampled_noise, vocab_size, .. } = scratch;
+        let SamplingScratch { filtered, ones, sampled_logits, sampled_noise, parts, vocab_size, .. } = scratch;
         let (logits, temperature) = if filters {
             (filtered.view().matrix(rows, *vocab_size)?.into(), ones.view().slice(0..rows)?)
         } else {
             (logits, metadata.temperature)
         };
-        Race { temperature, metadata, purpose, sampled_logits, sampled_noise }.run(output_token_ids, logits, device)
+        Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts }.run(
+            output_token_ids,
+            logits,
+            device,
+        )
     }
 
     /// The number of rows, which the scratch must have room for.
@@ -172,21 +181,23 @@ struct Race<'a, 'b> {
     purpose: Purpose,
     sampled_logits: &'b mut Buffer<f32>,
     sampled_noise: &'b mut SampledNoise,
+    parts: &'b mut Buffer<i64>,
 }
 
 impl Race<'_, '_> {
     fn run(self, output_token_ids: ViewMut<'_, i32>, logits: Logits<'_>, device: &Device) -> Result<()> {
         let rows = logits.num_rows();
-        let Race { temperature, metadata, purpose, sampled_logits, sampled_noise } = self;
+        let Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts } = self;
+        let parts = parts.view_mut().matrix(rows, PART_WORDS)?;
         let sampled_logits = sampled_logits.view_mut().slice(0..rows)?;
         match sampled_noise {
             SampledNoise::F32(noise) => {
                 let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, temperature, metadata, purpose, device)
+                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
             }
             SampledNoise::F64(noise) => {
                 let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, temperature, metadata, purpose, device)
+                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
             }
         }
     }

@@ -1,10 +1,40 @@
 //! A step can be captured into a CUDA graph: it allocates nothing and does not synchronise, or the capture would fail.
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use tidelock::kernels::Argmax;
 use tidelock::sampling::{LogitsProcessors, LogprobsMode, Sampler, SamplerOutput, SamplerScratch, SamplingMetadata};
-use tidelock::{AsView, AsViewMut, Device, Purpose};
+use tidelock::{AsView, AsViewMut, CudaDevice, Device, Purpose};
 
 use crate::support::{on, read};
+
+/// Nothing else is to use a stream of this context then.
+fn without_events(cuda: &CudaDevice) {
+    // SAFETY: each test launches, reads and frees on one stream, so no events are needed to order it.
+    #[allow(unsafe_code)]
+    unsafe {
+        cuda.stream().context().disable_event_tracking();
+    }
+}
+
+#[test]
+fn a_prepared_launch_is_captured_and_replayed() {
+    let Ok(device) = Device::cuda(0) else { return eprintln!("no GPU here, so no graph") };
+    let Device::Cuda(cuda) = &device else { unreachable!("the device was asked for") };
+    without_events(cuda);
+    let (logits, mut tokens) = (on(&device, &[1.0f32, 5.0, 3.0]), on(&device, &[-7i64]));
+    let logits = logits.view().matrix(1, 3).expect("it fits");
+    let call = Argmax { output_token_ids: tokens.view_mut(), logits };
+    // To prepare it loads the kernel, which a capture could not.
+    let mut prepared = call.prepare(&device).expect("the arguments fit");
+    cuda.stream().begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture begins");
+    prepared.launch().expect("it was checked");
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let graph = cuda.stream().end_capture(flags).expect("capture ends").expect("there is a graph");
+    drop(prepared);
+    assert_eq!(read(&tokens), [-7], "a capture runs nothing");
+    graph.launch().expect("the graph runs");
+    assert_eq!(read(&tokens), [1]);
+}
 
 #[test]
 fn a_step_is_captured_and_replayed() {
@@ -13,11 +43,7 @@ fn a_step_is_captured_and_replayed() {
         Err(error) => return eprintln!("no GPU here, so no graph: {error}"),
     };
     let Device::Cuda(cuda) = &device else { unreachable!("the device was asked for") };
-    // SAFETY: everything below is launched, read and freed on one stream, so no events are needed to order it.
-    #[allow(unsafe_code)]
-    unsafe {
-        cuda.stream().context().disable_event_tracking();
-    }
+    without_events(cuda);
     let (rows, vocab) = (7, 1000);
     let logits: Vec<f32> = (0..rows * vocab).map(|index| ((index * 7919) % 1013) as f32 / 100.0).collect();
     let logits = on(&device, &logits);

@@ -3,28 +3,21 @@
 use crate::statistics::{assert_close, assert_fits, bins, count, softmax};
 use crate::support::{on, on_each_arm, read};
 use tidelock::kernels::{GumbelSample, GumbelSampleL, GumbelSampleSampledNoise};
-use tidelock::noise::{gumbel_f32, gumbel_f64};
+use tidelock::noise::{self, time};
 use tidelock::philox::Stream;
 use tidelock::{AsView, AsViewMut, Buffer, Device, f16};
 
 /// f32 or f64 noise.
-trait Noise: GumbelSampleSampledNoise + Into<f64> + PartialEq + std::fmt::Debug {
+trait Noise: GumbelSampleSampledNoise + noise::Noise + std::fmt::Debug {
     /// The noise of a token, straight from its words.
-    fn of(stream: &Stream, token: u32) -> Self;
-}
-
-impl Noise for f32 {
-    fn of(stream: &Stream, token: u32) -> f32 {
-        gumbel_f32(stream.high_words(token / 4)[token as usize % 4])
+    fn of(stream: &Stream, token: u32) -> Self {
+        Self::gumbel(time(stream, token))
     }
 }
 
-impl Noise for f64 {
-    fn of(stream: &Stream, token: u32) -> f64 {
-        let [high, low] = [stream.high_words(token / 4), stream.low_words(token / 4)];
-        gumbel_f64(high[token as usize % 4], low[token as usize % 4])
-    }
-}
+impl Noise for f32 {}
+
+impl Noise for f64 {}
 
 /// Rows to draw from: `vocab` columns each, a multiple of that apart.
 #[derive(Clone)]
@@ -52,13 +45,14 @@ impl<L: GumbelSampleL> Batch<'_, L> {
         let rows = self.seeds.len();
         let stride = self.logits.len() / rows;
         let (mut tokens, mut sampled) = (on(device, &vec![-77; rows]), on(device, &vec![-77.0; rows]));
-        let mut noise = on(device, &vec![N::default(); rows]);
+        let (mut noise, mut scratch) = (on(device, &vec![N::default(); rows]), on(device, &vec![0; rows * 520]));
         let (temperature, seeds) = (on(device, self.temperature), on(device, self.seeds));
         let positions = on(device, self.positions);
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
+            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
             logits: logits.view().strided(rows, self.vocab, stride).expect("it fits"),
             temperature: temperature.view(),
             seeds: seeds.view(),

@@ -2,6 +2,7 @@
 
 mod bad_words;
 mod block_table;
+mod cubins;
 mod defects;
 mod eagle;
 mod expansion;
@@ -14,6 +15,7 @@ mod logits;
 mod logprobs;
 mod penalties;
 mod precision;
+mod prepared;
 mod processors;
 mod race;
 mod sampling;

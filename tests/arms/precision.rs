@@ -3,7 +3,7 @@
 use crate::statistics::{assert_fits, count, softmax};
 use crate::support::{on, on_each_arm, read};
 use tidelock::kernels::{RandomSample, RandomSampleInvQ};
-use tidelock::noise::{exponential_f32, exponential_f64};
+use tidelock::noise::time;
 use tidelock::philox::Stream;
 use tidelock::sampling::{
     InverseExponential, LogitsProcessors, LogprobsMode, Sampler, SamplerOutput, SamplerScratch, SamplingMetadata,
@@ -77,14 +77,9 @@ fn drafts_are_those_of_an_explicit_race_in_f64() {
             let (tokens, probs) = (read(&tokens), read(&probs));
             for row in 0..rows {
                 let stream = Stream::new(seeds[row], positions[row], Purpose::Draft.into());
-                let noise = |token: usize| {
-                    let (block, word) = (token as u32 / 4, token % 4);
-                    let high = stream.high_words(block)[word];
-                    if use_fp64_gumbel {
-                        exponential_f64(high, stream.low_words(block)[word])
-                    } else {
-                        f64::from(exponential_f32(high))
-                    }
+                let noise = |token: usize| match use_fp64_gumbel {
+                    true => time::<f64>(&stream, token as u32),
+                    false => f64::from(time::<f32>(&stream, token as u32)),
                 };
                 let expected = race(&probs[row * VOCAB..][..VOCAB], noise);
                 assert_eq!(tokens[row], expected, "row {row}, use_fp64_gumbel {use_fp64_gumbel}, on {device}");

@@ -188,11 +188,12 @@ fn both_races_have_the_same_winner() {
         let (logits, temperature) = (on(device, &logits.repeat(rows)), on(device, &vec![1.0; rows]));
         let (seeds, positions) = (on(device, &seeds), on(device, &vec![3; rows]));
         let (mut tokens, mut sampled) = (on(device, &vec![-77; rows]), on(device, &vec![0f32; rows]));
-        let mut noise = on(device, &vec![0f64; rows]);
+        let (mut noise, mut scratch) = (on(device, &vec![0f64; rows]), on(device, &vec![0; rows * 520]));
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
+            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
             logits: logits.view().matrix(rows, vocab).expect("it fits"),
             temperature: temperature.view(),
             seeds: seeds.view(),

@@ -72,7 +72,7 @@ impl Arguments {
 }
 
 /// The version that the kernel module of the driver says it has.
-fn driver_version() -> String {
+pub fn driver_version() -> String {
     let version =
         fs::read_to_string("/sys/module/nvidia/version").or_else(|_| fs::read_to_string("/proc/driver/nvidia/version"));
     let version = version.unwrap_or_default();

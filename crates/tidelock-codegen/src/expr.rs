@@ -4,15 +4,20 @@
 //! the one that does not. Length and nesting are bounded.
 
 mod tokens;
+mod value;
 
 use std::ops::Range;
 
 use crate::model::{Domain, Expr};
 use tokens::{Token, tokens};
+pub use value::{Value, evaluate, least};
 
 /// Longest text of an expression or domain, in bytes.
 pub const MAX_LENGTH: usize = 200;
 const MAX_DEPTH: usize = 16;
+/// What an expression is made of, for a help line.
+const PARTS: &str =
+    "an expression has integers, names, `+`, `-`, `*`, `cdiv(a, b)`, `min(a, b)`, `max(a, b)` and parentheses";
 
 /// The words that stand for a domain, with what they mean.
 pub const WORDS: [(&str, Domain); 8] = [
@@ -84,35 +89,6 @@ fn domain_help(word: &str) -> String {
     crate::lower::did_you_mean(word, words, "write a range `A..B`, or one of")
 }
 
-/// What an expression comes to where its names have the values that `lookup` gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// This number.
-    Known(i64),
-    /// It depends on a name without a value.
-    Unknown,
-    /// It overflows, or divides by what is not positive.
-    Invalid,
-}
-
-/// Evaluates `expr`.
-pub fn evaluate(expr: &Expr, lookup: &dyn Fn(&str) -> Option<i64>) -> Value {
-    let both = |a: &Expr, b: &Expr, apply: fn(i64, i64) -> Option<i64>| match (evaluate(a, lookup), evaluate(b, lookup))
-    {
-        (Value::Known(a), Value::Known(b)) => apply(a, b).map_or(Value::Invalid, Value::Known),
-        (Value::Invalid, _) | (_, Value::Invalid) => Value::Invalid,
-        _ => Value::Unknown,
-    };
-    match expr {
-        Expr::Int(value) => Value::Known(*value),
-        Expr::Name(name) => lookup(name).map_or(Value::Unknown, Value::Known),
-        Expr::Add(a, b) => both(a, b, i64::checked_add),
-        Expr::Sub(a, b) => both(a, b, i64::checked_sub),
-        Expr::Mul(a, b) => both(a, b, i64::checked_mul),
-        Expr::CeilDiv(a, b) => both(a, b, |a, b| if b > 0 { a.checked_neg().map(|a| -a.div_euclid(b)) } else { None }),
-    }
-}
-
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<(Token<'a>, Range<usize>)>,
@@ -154,8 +130,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expected(&self, words: &str) -> Mistake {
-        let help = "an expression has integers, names, `+`, `-`, `*`, `cdiv(a, b)` and parentheses".to_string();
-        Mistake { range: self.here(), label: format!("expected {words} here"), help }
+        Mistake { range: self.here(), label: format!("expected {words} here"), help: PARTS.into() }
     }
 
     fn end(&self) -> Result<(), Mistake> {
@@ -210,27 +185,33 @@ impl<'a> Parser<'a> {
                 self.expect(Token::Close, "`)`")?;
                 Ok(inner)
             }
-            (Some(Token::Name("cdiv")), Some(Token::Open)) => {
-                self.next += 2;
-                self.ceil_div(depth)
-            }
-            (Some(Token::Name(name)), Some(Token::Open)) => {
-                let help = "the one function is `cdiv(a, b)`, a / b rounded up".to_string();
-                Err(Mistake { range: self.here(), label: format!("`{name}` is no function"), help })
-            }
+            (Some(Token::Name(name)), Some(Token::Open)) => self.call(name, depth),
             _ => self.name("a number, a name or `(`").map(Expr::Name),
         }
     }
 
-    fn ceil_div(&mut self, depth: usize) -> Result<Expr, Mistake> {
-        let dividend = self.sum(depth + 1)?;
+    /// `cdiv(a, b)`, `min(a, b)` or `max(a, b)`, of which `name` comes next.
+    fn call(&mut self, name: &str, depth: usize) -> Result<Expr, Mistake> {
+        let function = match name {
+            "cdiv" => Expr::CeilDiv,
+            "min" => Expr::Min,
+            "max" => Expr::Max,
+            _ => {
+                let help = "the functions are `cdiv(a, b)` (a / b rounded up), `min(a, b)` and `max(a, b)`".to_string();
+                return Err(Mistake { range: self.here(), label: format!("`{name}` is no function"), help });
+            }
+        };
+        self.next += 2;
+        let first = self.sum(depth + 1)?;
         self.expect(Token::Comma, "`,`")?;
         let start = self.here().start;
-        let divisor = self.sum(depth + 1)?;
-        let end = self.tokens[self.next - 1].1.end;
-        self.divisors.push((divisor.clone(), start..end));
+        let second = self.sum(depth + 1)?;
+        if name == "cdiv" {
+            let end = self.tokens[self.next - 1].1.end;
+            self.divisors.push((second.clone(), start..end));
+        }
         self.expect(Token::Close, "`)`")?;
-        Ok(Expr::CeilDiv(Box::new(dividend), Box::new(divisor)))
+        Ok(function(Box::new(first), Box::new(second)))
     }
 }
 
@@ -251,16 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn cdiv_rounds_up() {
-        let tree = expression("cdiv(n + 1, 4)").unwrap();
-        assert_eq!(tree.divisors, [(Expr::Int(4), 12..13)]);
-        let at = |n| evaluate(&tree.value, &|_| Some(n));
-        assert_eq!([at(0), at(3), at(4), at(-9)], [1, 1, 2, -2].map(Value::Known));
-        assert_eq!(evaluate(&tree.value, &|_| None), Value::Unknown);
-        assert_eq!(at(i64::MAX), Value::Invalid);
-    }
-
-    #[test]
     fn domains() {
         let value = |text| domain(text).unwrap().value;
         assert_eq!(value("-1..vocab_size"), Domain::Range(Expr::Int(-1), *name("vocab_size")));
@@ -275,7 +246,7 @@ mod tests {
         assert_eq!(place("a + "), 4..4);
         assert_eq!(place("a / b"), 2..3);
         assert_eq!(place("a b"), 2..3);
-        assert_eq!(place("max(a, b)"), 0..3);
+        assert_eq!(place("mod(a, b)"), 0..3);
         assert_eq!(place("99999999999999999999"), 0..20);
         assert_eq!(place("é"), 0..2);
         assert_eq!(place(&"(".repeat(150)), 17..18);

@@ -8,9 +8,8 @@ use std::fmt::Write;
 
 use crate::bindings::{self, Bindings};
 use crate::check::Artifacts;
-use crate::model::{Access, DType, Element, Family, Kernel, Param, ParamKind, Registry, TypeVariable};
-use crate::names;
-use crate::plan::gpu_params;
+use crate::model::{Access, DType, Element, Family, Kernel, Param, ParamKind, Registry};
+use crate::plan::{dtype, gpu_params};
 use crate::variants::Variant;
 
 /// Path of the header of `family`.
@@ -23,15 +22,16 @@ pub fn is_cuda(kernel: &Kernel) -> bool {
     kernel.gpu.value.file.ends_with(".cu")
 }
 
-/// The macro that says which type a type variable is, and so whether the kernel is being compiled.
-fn type_macro(kernel: &Kernel, variable: &TypeVariable) -> String {
-    format!("TIDELOCK_{}_{}", kernel.name.value.to_uppercase(), names::type_parameter(kernel, variable))
+/// The macro that says which element type `param` has in the variant that is compiled.
+fn type_macro(param: &Param) -> String {
+    format!("T_{}", param.kernel_name)
 }
 
 /// What each macro of [`type_macro`] is in `variant`, as a Triton type; nothing for a Triton kernel.
 pub fn macros(kernel: &Kernel, variant: &Variant) -> BTreeMap<String, String> {
-    let types = kernel.types.iter().zip(&variant.types).filter(|_| is_cuda(kernel));
-    types.map(|(variable, dtype)| (type_macro(kernel, variable), dtype.triton_name().to_string())).collect()
+    let params = gpu_params(kernel).filter(|_| is_cuda(kernel));
+    let typed = params.filter_map(|param| Some((type_macro(param), dtype(kernel, variant, param.element()?)?)));
+    typed.map(|(name, dtype)| (name, dtype.triton_name().to_string())).collect()
 }
 
 /// The header of each family of `registry` that has one, by the family's name.
@@ -94,35 +94,38 @@ fn declare(text: &mut String, kernel: &Kernel) {
     if !constants.is_empty() {
         _ = writeln!(text, "// Its constants are macros: {}.", constants.join(", "));
     }
-    for variable in &kernel.types {
-        let (word, name) = (type_macro(kernel, variable), names::type_parameter(kernel, variable).to_string());
-        let choices: Vec<_> = variable.choices.iter().map(|&dtype| c_type(dtype)).collect();
-        _ = writeln!(text, "#ifdef {word} // {}\ntypedef {word} {name};", choices.join(", "));
+    // Without its types a kernel cannot be declared; they are there where it is compiled.
+    let chosen: Vec<_> = gpu_params(kernel).filter(|param| dtypes(kernel, param).len() > 1).collect();
+    for param in &chosen {
+        let choices: Vec<_> = dtypes(kernel, param).into_iter().map(c_type).collect();
+        _ = writeln!(text, "// {} is {}.", type_macro(param), choices.join(" or "));
     }
-    let params: Vec<String> = gpu_params(kernel).map(|param| format!("    {}", parameter(kernel, param))).collect();
+    let defined: Vec<_> = chosen.iter().map(|param| format!("defined({})", type_macro(param))).collect();
+    if !defined.is_empty() {
+        _ = writeln!(text, "#if {}", defined.join(" && "));
+    }
+    let params: Vec<String> = gpu_params(kernel).map(|param| format!("    {}", parameter(param))).collect();
     let function = &kernel.gpu.value.function;
     _ = writeln!(text, "extern \"C\" __global__ void {function}(\n{});", params.join(",\n"));
-    kernel.types.iter().for_each(|_| text.push_str("#endif\n"));
+    text.push_str(if defined.is_empty() { "" } else { "#endif\n" });
 }
 
-fn parameter(kernel: &Kernel, param: &Param) -> String {
+fn parameter(param: &Param) -> String {
     let name = &param.kernel_name;
     match &param.kind {
-        ParamKind::Scalar(scalar) => format!("{} {name}", element(kernel, &scalar.element.value)),
+        ParamKind::Scalar(scalar) => format!("{} {name}", element(param, &scalar.element.value)),
         ParamKind::Struct(value) => format!("{} {name}", value.name.value),
         ParamKind::Tensor(tensor) => {
             let constant = if tensor.access == Access::Read { "const " } else { "" };
-            format!("{constant}{} *{name}", element(kernel, &tensor.element.value))
+            format!("{constant}{} *{name}", element(param, &tensor.element.value))
         }
     }
 }
 
-fn element(kernel: &Kernel, element: &Element) -> String {
+fn element(param: &Param, element: &Element) -> String {
     match element {
         Element::Fixed(dtype) => c_type(*dtype).to_string(),
-        Element::Variable(name) => kernel
-            .type_variable(name)
-            .map_or(name.clone(), |variable| names::type_parameter(kernel, variable).to_string()),
+        Element::Variable(_) => type_macro(param),
     }
 }
 

@@ -232,8 +232,10 @@ pub enum ScalarSource {
 /// A compile-time constant.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// Name, as in the kernel's source.
+    /// Name in the registry.
     pub name: Spanned<String>,
+    /// Name in the kernel's source, the same unless `as` says otherwise.
+    pub kernel_name: String,
     /// What it means.
     pub doc: String,
     /// Its type.
@@ -308,6 +310,10 @@ pub enum Expr {
     Mul(Box<Expr>, Box<Expr>),
     /// Quotient rounded up: `cdiv(a, b)`.
     CeilDiv(Box<Expr>, Box<Expr>),
+    /// The smaller: `min(a, b)`.
+    Min(Box<Expr>, Box<Expr>),
+    /// The larger: `max(a, b)`.
+    Max(Box<Expr>, Box<Expr>),
 }
 
 impl Param {
@@ -354,6 +360,8 @@ impl fmt::Display for Expr {
             Expr::Sub(left, right) => write!(f, "{left} - {}", factor(right)),
             Expr::Mul(left, right) => write!(f, "{} * {}", factor(left), factor(right)),
             Expr::CeilDiv(left, right) => write!(f, "cdiv({left}, {right})"),
+            Expr::Min(left, right) => write!(f, "min({left}, {right})"),
+            Expr::Max(left, right) => write!(f, "max({left}, {right})"),
         }
     }
 }

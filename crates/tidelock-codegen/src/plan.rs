@@ -48,7 +48,7 @@ pub struct VariantPlan {
     pub name: String,
     /// Each parameter by its name in the kernel, with its Triton type; none where the tensor is absent.
     pub signature: Vec<(String, Option<String>)>,
-    /// In CUDA C++, the Triton type that each type variable is, by the macro that says it; see [`crate::header`].
+    /// In CUDA C++, the Triton type of each parameter's elements, by the macro that says it; see [`crate::header`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, String>,
     /// The value of each constant.
@@ -150,7 +150,7 @@ pub fn variant_plan(kernel: &Kernel, variant: &Variant) -> VariantPlan {
     let constants = kernel
         .constants
         .iter()
-        .map(|constant| (constant.name.value.clone(), constant_value(kernel, variant, constant)))
+        .map(|constant| (constant.kernel_name.clone(), constant_value(kernel, variant, constant)))
         .collect();
     let promised = |param: &Param| kernel.divisible_by_16.iter().any(|name| name.value == param.name.value);
     let divisible_by_16 = match variant.aligned {
@@ -185,7 +185,7 @@ fn argument_type(kernel: &Kernel, variant: &Variant, param: &Param) -> Option<St
 }
 
 /// The element type that `element` is in `variant`.
-fn dtype(kernel: &Kernel, variant: &Variant, element: &Element) -> Option<DType> {
+pub(crate) fn dtype(kernel: &Kernel, variant: &Variant, element: &Element) -> Option<DType> {
     match element {
         Element::Fixed(dtype) => Some(*dtype),
         Element::Variable(name) => {

@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostics;
 use crate::facts::{self, Changes, Hash};
 use crate::header;
 use crate::model::Registry;
-use crate::plan::{Plan, plan};
+use crate::plan::{KernelPlan, Plan, VariantPlan, plan};
 use crate::project::Project;
 use crate::source::Sources;
 
@@ -103,10 +103,54 @@ pub fn write(root: &Path, changes: &Changes) -> Result<(), Error> {
     Ok(())
 }
 
-/// Kernels that have no facts, or facts of other sources than those at hand.
+/// The assembler of the toolchain, which makes machine code of PTX.
+///
+/// # Errors
+/// Where Python or the package is missing.
+pub fn ptxas(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    const WHERE: &str =
+        "import nvidia.cu13, pathlib; print(pathlib.Path(list(nvidia.cu13.__path__)[0], 'bin', 'ptxas'))";
+    let python = python(root, progress)?;
+    Ok(step(python.into(), &["-c".into(), WHERE.into()])?.into())
+}
+
+/// A committed PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// Its variant's name.
+    pub variant: String,
+    /// Its path, relative to the crate.
+    pub path: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+}
+
+/// The committed PTX of each variant of the kernels that `selectors` name, as for [`compile`].
+///
+/// # Errors
+/// Where the registry is wrong, or a variant has not been compiled.
+pub fn compiled(root: &Path, selectors: &[String]) -> Result<Vec<Compiled>, Error> {
+    let project = Project::read(root).map_err(Error::Other)?;
+    let registry = project.registry().map_err(|errors| Error::Diagnostics(errors, project.sources()))?;
+    let plan = plan(&registry, selectors).map_err(|error| Error::Other(error.to_string()))?;
+    let variants = plan.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |variant| (kernel, variant)));
+    let compiled = |(kernel, variant): (&KernelPlan, &VariantPlan)| {
+        let (variant, path) = (variant.name.clone(), facts::ptx_path(&kernel.family, &variant.name));
+        match project.artifacts().ptx.get(&path) {
+            Some(content) => Ok(Compiled { variant, sha256: Hash::of(content).as_str().into(), path }),
+            None => Err(Error::Other(format!("{path} is missing; run `tidelock compile {}` first", kernel.name))),
+        }
+    };
+    variants.map(compiled).collect()
+}
+
+/// Kernels that have no facts, or facts of other sources or another C header than those at hand.
 fn stale(registry: &Registry, artifacts: &Artifacts) -> Vec<String> {
+    let headers = header::emit_all(registry, artifacts);
     let mut stale = BTreeSet::new();
     for family in &registry.families {
+        let declared = headers.get(&family.name).map(String::as_bytes);
+        let declares = artifacts.headers.get(&header::path(&family.name)).map(Vec::as_slice) == declared;
         let path = facts::manifest_path(&family.name);
         let manifest = artifacts.manifests.get(&path).and_then(|content| facts::read_manifest(&path, content).ok());
         for kernel in &family.kernels {
@@ -117,7 +161,7 @@ fn stale(registry: &Registry, artifacts: &Artifacts) -> Vec<String> {
                 };
                 facts.sources.iter().all(unchanged)
             });
-            if !current {
+            if !current || header::is_cuda(kernel) && !declares {
                 stale.insert(kernel.name.value.clone());
             }
         }
@@ -215,12 +259,13 @@ fn python(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error>
     Ok(python)
 }
 
-fn step(program: OsString, arguments: &[OsString]) -> Result<(), Error> {
+/// Runs a program to its end, and returns the line that it prints.
+fn step(program: OsString, arguments: &[OsString]) -> Result<String, Error> {
     let shown = || format!("{} {}", program.display(), arguments.join(" ".as_ref()).display());
     let output = Command::new(&program).args(arguments).output();
     let output = output.map_err(|error| Error::Other(format!("`{}` cannot be run: {error}", shown())))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
     }
     let report = String::from_utf8_lossy(&output.stderr);
     Err(Error::Other(format!("`{}` failed ({}):\n{}", shown(), output.status, report.trim())))

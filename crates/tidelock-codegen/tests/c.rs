@@ -64,7 +64,7 @@ fn a_header_that_is_old_edited_or_missing_is_reported() {
     missing.remove("ptx/quantize.h");
     assert_eq!(
         messages(&missing),
-        ["TL0501 family `quantize` has CUDA C++ kernels and no header: there is no ptx/quantize.h"]
+        ["TL0601 family `quantize` has CUDA C++ kernels and no header: there is no ptx/quantize.h"]
     );
 }
 
@@ -72,7 +72,7 @@ fn a_header_that_is_old_edited_or_missing_is_reported() {
 fn bindings_are_of_the_headers_at_hand() {
     let changed = edited("kernels/quantization.h", "int32_t zero_point", "int64_t zero_point");
     let found = messages(&changed);
-    assert!(found.contains(&"TL0502 kernels/quantization.h changed since it was bound".to_string()), "{found:?}");
+    assert!(found.contains(&"TL0602 kernels/quantization.h changed since it was bound".to_string()), "{found:?}");
     assert!(
         found.contains(&"TL0206 kernels/quantization.h changed since its PTX was compiled".to_string()),
         "{found:?}"
@@ -80,15 +80,15 @@ fn bindings_are_of_the_headers_at_hand() {
     let changed = edited("cpu/quantize.h", "#pragma once", "#pragma once // changed");
     insta::assert_snapshot!("header_not_bound", said(&changed));
     let hash = edited(bindings::PATH, "// cpu/quantize.h ", "// cpu/other.h ");
-    assert_eq!(messages(&hash), ["TL0502 cpu/quantize.h has never been bound"]);
+    assert_eq!(messages(&hash), ["TL0602 cpu/quantize.h has never been bound"]);
     let broken = edited(bindings::PATH, "pub struct Quantization {", "pub struct {");
-    assert!(messages(&broken)[0].starts_with("TL0502 bindings.rs is not Rust: "), "{:?}", messages(&broken));
+    assert!(messages(&broken)[0].starts_with("TL0602 bindings.rs is not Rust: "), "{:?}", messages(&broken));
     let mut missing = Project::read(&root()).unwrap();
     missing.remove(bindings::PATH);
     let found = messages(&missing);
     assert!(
         found.contains(
-            &"TL0502 the C that kernel `dequantize_rows` names has never been bound: there is no bindings.rs".into()
+            &"TL0602 the C that kernel `dequantize_rows` names has never been bound: there is no bindings.rs".into()
         ),
         "{found:?}"
     );
@@ -113,11 +113,11 @@ fn what_a_kernel_cannot_take_is_refused() {
     for (text, message) in [
         (
             "kernels/quantisation.h:Quantization",
-            "TL0503 the header of parameter `quantization` of kernel `dequantize_rows`, kernels/quantisation.h, does not exist",
+            "TL0603 the header of parameter `quantization` of kernel `dequantize_rows`, kernels/quantisation.h, does not exist",
         ),
         (
             "kernels/quantization.h:Quantisation",
-            "TL0503 kernels/quantization.h has no struct `Quantisation`, parameter `quantization` of kernel `dequantize_rows`",
+            "TL0603 kernels/quantization.h has no struct `Quantisation`, parameter `quantization` of kernel `dequantize_rows`",
         ),
         (
             "src/quantization.h:Quantization",
@@ -136,7 +136,7 @@ fn what_a_kernel_cannot_take_is_refused() {
     let pointer = edited(bindings::PATH, "pub zero_point: i32,", "pub zero_point: *const i32,");
     assert_eq!(
         first(&pointer),
-        "TL0503 struct `Quantization`, parameter `quantization` of kernel `dequantize_rows`, cannot be passed by value: its \
+        "TL0603 struct `Quantization`, parameter `quantization` of kernel `dequantize_rows`, cannot be passed by value: its \
          field `zero_point` is no number, Boolean, or array of them"
     );
     let optional = edited(YAML, "quantization: {struct:", "quantization: {optional: true, struct:");
@@ -150,7 +150,7 @@ fn what_a_kernel_cannot_take_is_refused() {
         "factor: {struct: kernels/quantization.h:Quantization,",
     );
     let found = messages(&triton);
-    let expected = "TL0505 parameter `factor` of kernel `add_scaled` is a struct, which a Triton kernel cannot take";
+    let expected = "TL0605 parameter `factor` of kernel `add_scaled` is a struct, which a Triton kernel cannot take";
     assert!(found.contains(&expected.to_string()), "{found:?}");
 }
 
@@ -158,13 +158,13 @@ fn what_a_kernel_cannot_take_is_refused() {
 fn a_cpu_arm_in_c_is_where_the_registry_says() {
     let arm = |text: &str| messages(&edited(YAML, "cpu/quantize.cpp:dequantize_rows", text));
     assert!(arm("cpu/quantise.cpp:dequantize_rows").contains(
-        &"TL0504 the CPU arm of kernel `dequantize_rows` needs cpu/quantise.cpp, which does not exist".to_string()
+        &"TL0604 the CPU arm of kernel `dequantize_rows` needs cpu/quantise.cpp, which does not exist".to_string()
     ));
     assert_eq!(
         arm("cpu/quantize.cpp:dequantise_rows"),
         [
-            "TL0504 cpu/quantize.cpp defines no function `dequantise_rows_f32`, the CPU arm of kernel `dequantize_rows`",
-            "TL0504 cpu/quantize.cpp defines no function `dequantise_rows_f64`, the CPU arm of kernel `dequantize_rows`",
+            "TL0604 cpu/quantize.cpp defines no function `dequantise_rows_f32`, the CPU arm of kernel `dequantize_rows`",
+            "TL0604 cpu/quantize.cpp defines no function `dequantise_rows_f64`, the CPU arm of kernel `dequantize_rows`",
         ]
     );
     assert_eq!(
@@ -175,7 +175,7 @@ fn a_cpu_arm_in_c_is_where_the_registry_says() {
     assert_eq!(
         messages(&overload),
         [
-            "TL0504 cpu/quantize.cpp defines `dequantize_rows_f64` without `extern \"C\"`, the CPU arm of kernel `dequantize_rows`"
+            "TL0604 cpu/quantize.cpp defines `dequantize_rows_f64` without `extern \"C\"`, the CPU arm of kernel `dequantize_rows`"
         ]
     );
     let unbound = edited(bindings::PATH, "pub fn dequantize_rows_f64(", "pub fn other(");

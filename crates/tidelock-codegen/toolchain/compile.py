@@ -6,6 +6,7 @@ copied from the plan, because they are there to be checked against the registry 
 """
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -42,8 +43,11 @@ def position(text, offset):
 
 def triton_declaration(path, function):
     """Where a kernel is defined and its parameters in order."""
-    tree = ast.parse(path.read_text())
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    body = ast.parse(path.read_text()).body
+    *classes, name = function.split(".")
+    for owner in classes:
+        body = [item for node in body if isinstance(node, ast.ClassDef) and node.name == owner for item in node.body]
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     if not found:
         raise Refused(f"{path.name} defines no function {function}")
     definition = found[-1]
@@ -92,7 +96,7 @@ def triton_compile(path, kernel, variant):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    function = getattr(importlib.import_module(path.stem), kernel["function"])
+    function = functools.reduce(getattr, kernel["function"].split("."), importlib.import_module(path.stem))
     constants = variant["constants"]
     types = dict(variant["signature"])
     absent = [name for name, kind in types.items() if kind is None]
@@ -129,6 +133,10 @@ CUDA_TYPES = {
 }  # yapf: disable
 
 
+# What nvcc calls the types of the registry: the last name of each above.
+CUDA_NAMES = {kind: name for name, kind in CUDA_TYPES.items()}
+
+
 def cuda_declaration(path, function):
     """Where a kernel is declared and its parameters in order, with the words of their types, read from its text."""
     blank = lambda comment: re.sub(r"[^\n]", " ", comment[0])
@@ -153,11 +161,10 @@ def cuda_declaration(path, function):
 
 
 def cuda_argument(path, param, variant):
-    """A parameter as it is in a variant. What a type variable or a struct is called, the registry's header says."""
-    known = {macro.rsplit("_", 1)[1]: kind for macro, kind in variant.get("types", {}).items()}
+    """A parameter as it is in a variant. What `T_name` and a struct are called, the registry's header says."""
     # The name of a struct is its type.
     structs = {kind: kind for _, kind in variant["signature"] if kind and kind[0].isupper()}
-    kind = {**CUDA_TYPES, **known, **structs}.get(param["kind"])
+    kind = {**CUDA_TYPES, **variant.get("types", {}), **structs}.get(param["kind"])
     if kind is None or param["stars"] > 1:
         where = f"{path.name}:{param['line']}:{param['column']}"
         raise Refused(f"{where}: parameter {param['name']} has a type that no argument has: {param['text']}")
@@ -172,22 +179,28 @@ def cuda_imports(path):
 def cuda_compile(path, kernel, variant, params, header):
     import nvidia.cu13
 
-    nvcc = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "nvcc"
-    defines = [f"-D{name}={json.dumps(value)}" for name, value in variant["constants"].items()]
-    c_types = {kind: name for name, kind in CUDA_TYPES.items()}  # the last of each kind, the one that its header names
-    defines += [f"-D{macro}={c_types[kind]}" for macro, kind in variant.get("types", {}).items()]
+    toolkit = Path(list(nvidia.cu13.__path__)[0])
+    macros = {name: json.dumps(value) for name, value in variant["constants"].items()}
+    macros |= {name: CUDA_NAMES[kind] for name, kind in variant.get("types", {}).items()}
+    macros |= {"NUM_WARPS": kernel["num_warps"], "DIVISIBLE_BY_16": json.dumps(bool(variant["divisible_by_16"]))}
+    options = [f"-D{name}={value}" for name, value in macros.items()]
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
         if header is not None:
             # The registry's declaration comes first, whether the kernel includes it or not.
             declared = Path(folder) / f"{kernel['family']}.h"
             declared.write_text(header)
-            defines += ["-I", folder, "-I", ".", "-include", declared]
-        command = [nvcc, "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", *defines, "-o", ptx, path.name]
+            options += ["-I", folder, "-I", ".", "-include", declared]
+        command = [toolkit / "bin" / "nvcc", "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", "-I", toolkit / "include" / "cccl",
+                   *options, "-o", ptx, path.name]
         done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
         if done.returncode != 0:
             raise Refused(cuda_refusal(done.stderr.replace(f"{folder}/", "ptx/"), kernel, header))
         text = ptx.read_text()
+    # nvcc writes its own version whatever the code needs. Under a lower one it loads into older drivers; the assembler
+    # refuses it where the code needs more.
+    text = re.sub(r"^\.version \S+$", f".version {PTX_VERSION // 10}.{PTX_VERSION % 10}", text, count=1, flags=re.M)
+    text = re.sub(r"^//.*\n", "", text, flags=re.M)
     return {
         "entry": kernel["function"],
         "arguments": [cuda_argument(path, param, variant) for param in params],
@@ -283,6 +296,8 @@ def registers(ptx):
             done = subprocess.run(command, capture_output=True, text=True)
     except (ImportError, OSError):
         return {}
+    if done.returncode != 0:
+        raise Refused(done.stderr.strip())
     found = re.search(r"Used (\d+) registers", done.stderr)
     return {"registers": int(found[1])} if found else {}
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tidelock::kernel::{
-    Access, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence, TypeVariable, Variant,
+    Access, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence, TypeVariable, Variant, VariantId,
 };
 use tidelock::{DType, Kernel};
 
@@ -34,8 +34,16 @@ const fn variant(name: &'static str, aligned: bool) -> Variant {
         capability: 80,
         ptx_version: "",
         aligned,
+        id: VariantId::new(),
     }
 }
+
+static VARIANTS: [Variant; 4] = [
+    variant("draws-f32-generic", false),
+    variant("draws-f32-aligned", true),
+    variant("draws-bf16-generic", false),
+    variant("draws-bf16-aligned", true),
+];
 
 /// A kernel with a choice of types, rows of any length, every domain, and compiled variants.
 pub(crate) static DRAWS: Kernel = Kernel {
@@ -69,12 +77,7 @@ pub(crate) static DRAWS: Kernel = Kernel {
         tensor("seeds", ElementType::Fixed(DType::I64), &[ROWS], Access::Read, Domain::Any),
     ],
     constants: &[],
-    variants: &[
-        variant("draws-f32-generic", false),
-        variant("draws-f32-aligned", true),
-        variant("draws-bf16-generic", false),
-        variant("draws-bf16-aligned", true),
-    ],
+    variants: &VARIANTS,
     run_cpu: |arguments, _| arguments[0].take_slice_mut::<i64>(&DRAWS).map(|output| output.fill(7)),
 };
 

@@ -72,7 +72,8 @@ pub(crate) fn tensor<T: Sample>(case: &Case, param: usize, placement: Placement)
         let mut shared = Random::new(&[GENERATION, case.kernel.name, &case.id(), "any parameter", &index.to_string()]);
         let alike = domain == Domain::Probabilities && shared.one_in(4);
         Fill { case, domain, random: if alike { &mut shared } else { &mut random } }.row(row);
-        if case.values == Values::Hostile {
+        // What one arm alone uses holds what that arm has been promised.
+        if case.values == Values::Hostile && case.kernel.params[param].only.is_none() {
             hostile::replace(row, domain, &mut random);
         }
     }

@@ -5,7 +5,7 @@
 #include "quantize.h" // made from the registry; nvcc reads it even without this line
 
 extern "C" __global__ void __launch_bounds__(128) dequantize_rows_kernel(
-    T *__restrict__ output, const int8_t *__restrict__ input, int64_t input_stride, const float *__restrict__ ceilings,
+    T_output *__restrict__ output, const int8_t *__restrict__ input, int64_t input_stride, const float *__restrict__ ceilings,
     Quantization quantization, int32_t width) {
     const int64_t row = blockIdx.x, column = int64_t(blockIdx.y) * BLOCK_SIZE + threadIdx.x;
     if (column >= width) {
@@ -21,5 +21,5 @@ extern "C" __global__ void __launch_bounds__(128) dequantize_rows_kernel(
         value = double(ceilings[row]);
     }
     // What a NaN's bits are depends on the processor, so none is stored.
-    output[row * width + column] = value == value ? T(value) : T(0);
+    output[row * width + column] = value == value ? T_output(value) : T_output(0);
 }

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use tidelock::Purpose;
 use tidelock::philox::Stream;
 
-use super::noise::Noise;
-use super::scan::{Words, standing_out};
+use super::noise::{Noise, Racing};
+use super::scan::{early_naive, early_ours, naive, ours};
 use super::{GAPS, SMALL};
 use crate::progress::Progress;
 
@@ -37,28 +37,30 @@ pub fn count(seed: i64, trials: u32, tail: u32, progress: &Progress) -> Counts {
 
 /// One race, with noise of each kind.
 fn race(stream: &Stream, tail: u32) -> Counts {
-    let head = Words::of(stream, 0);
-    let runners = standing_out(stream, tail, least_word(head));
     let mut counts = Counts::default();
-    for (kind, noise) in Noise::ALL.into_iter().enumerate() {
-        counts.small[kind] = runners.iter().filter(|&&words| noise.exponential(words) < SMALL).count() as u64;
-        for (gap, hits) in GAPS.into_iter().zip(&mut counts.hits[kind]) {
-            *hits = runners.iter().any(|&words| noise.tail_wins(words, head, gap)).into();
-        }
-    }
+    let head = naive(stream, 0);
+    counts.add(0, head, &early_naive(stream, tail, latest(head)));
+    let head = ours::<f32>(stream, 0);
+    counts.add(1, head, &early_ours(stream, tail, latest(head)));
+    let head = ours::<f64>(stream, 0);
+    counts.add(2, head, &early_ours(stream, tail, latest(head)));
     counts
 }
 
-/// No word below it can be counted: its noise is above [`SMALL`], and above what beats this head at the smallest gap.
-///
-/// Noise is at least 1 - u, which the word's complement tells; twice that, and two of the naive noise's steps, is enough.
-fn least_word(head: Words) -> u32 {
-    let most = Noise::ALL.map(|noise| noise.exponential(head)).into_iter().fold(0.0, f64::max);
-    let winning = (most * (-GAPS[0]).exp()).max(SMALL);
-    !((winning * 2.0 * 4294967296.0) as u32 + 512)
+/// Noise above it cannot be counted: it is above [`SMALL`], and above twice what beats this head at the smallest gap.
+fn latest(head: impl Racing) -> f64 {
+    (2.0 * head.time() * (-GAPS[0]).exp()).max(2.0 * SMALL)
 }
 
 impl Counts {
+    /// Counts the early tokens of one race, with the noise of one kind.
+    fn add<N: Racing>(&mut self, kind: usize, head: N, runners: &[N]) {
+        self.small[kind] += runners.iter().filter(|noise| noise.time() < SMALL).count() as u64;
+        for (gap, hits) in GAPS.into_iter().zip(&mut self.hits[kind]) {
+            *hits += u64::from(runners.iter().any(|noise| noise.beats(head, gap)));
+        }
+    }
+
     fn plus(mut self, other: Counts) -> Counts {
         for kind in 0..Noise::ALL.len() {
             self.small[kind] += other.small[kind];
@@ -72,17 +74,15 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// Against every token of every race, with gaps as they are; a head whose noise is large makes the tail win.
+    /// Against every token of every race; a head whose noise is large makes the tail win.
     #[test]
     fn no_race_is_decided_by_a_token_that_was_passed_over() {
         for trial in 0..300 {
             let stream = Stream::new(9, trial, 0);
-            let head = Words::of(&stream, 0);
-            let least = least_word(head);
-            for noise in Noise::ALL {
-                let below = Words { high: least - 1, low: u32::MAX };
-                assert!(noise.exponential(below) >= SMALL && !noise.tail_wins(below, head, GAPS[0]), "{noise:?}");
-            }
+            let head = ours::<f64>(&stream, 0);
+            let mut late =
+                (1..2000).map(|token| ours::<f64>(&stream, token)).filter(|noise| noise.time() > latest(head));
+            assert!(late.all(|noise| noise.time() >= SMALL && !noise.beats(head, GAPS[0])));
         }
     }
 }

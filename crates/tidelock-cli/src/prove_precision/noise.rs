@@ -1,9 +1,7 @@
 //! The three kinds of noise that are put to the proof.
 
 use serde::Serialize;
-use tidelock::noise::{exponential_f32, exponential_f64, gumbel_f32, gumbel_f64};
-
-use super::scan::Words;
+use tidelock::noise;
 
 /// A kind of noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,58 +32,79 @@ impl Noise {
     pub fn ours(self) -> bool {
         self != Noise::NaiveF32
     }
+}
 
-    /// Exponential noise.
-    pub fn exponential(self, words: Words) -> f64 {
-        match self {
-            Noise::NaiveF32 => naive(words.high).into(),
-            Noise::F32 => exponential_f32(words.high).into(),
-            Noise::F64 => exponential_f64(words.high, words.low),
-        }
+/// Noise whose races are run: small noise wins.
+pub trait Racing: Copy {
+    /// Exponential noise, as f64.
+    fn time(self) -> f64;
+    /// Whether a tail token with this noise, e^gap times less likely than the head, beats the head.
+    fn beats(self, head: Self, gap: f64) -> bool;
+}
+
+/// Noise of this library, as its races run it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ours<N>(pub N);
+
+impl<N: noise::Noise> Racing for Ours<N> {
+    fn time(self) -> f64 {
+        self.0.into()
     }
 
-    /// Whether a tail token, e^gap times less likely than the head, beats it.
-    pub fn tail_wins(self, tail: Words, head: Words, gap: f64) -> bool {
-        match self {
-            Noise::NaiveF32 => (-gap).exp() as f32 / naive(tail.high) > 1.0 / naive(head.high),
-            Noise::F32 => f64::from(gumbel_f32(tail.high)) - gap > f64::from(gumbel_f32(head.high)),
-            Noise::F64 => gumbel_f64(tail.high, tail.low) - gap > gumbel_f64(head.high, head.low),
-        }
+    fn beats(self, head: Self, gap: f64) -> bool {
+        N::gumbel(self.0).into() - gap > N::gumbel(head.0).into()
     }
 }
 
 /// -ln(u) in f32, for u one of the 2^24 multiples of 2^-24 in (0, 1]; where that is 0, the next to it.
-fn naive(word: u32) -> f32 {
-    const STEP: f32 = 1.0 / (1 << 24) as f32;
-    let u = ((word >> 8) + 1) as f32 * STEP;
-    (-u.ln()).max(STEP)
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Naive(f32);
+
+impl Naive {
+    /// The noise that a random word makes.
+    pub fn of(word: u32) -> Naive {
+        const STEP: f32 = 1.0 / (1 << 24) as f32;
+        let u = ((word >> 8) + 1) as f32 * STEP;
+        Naive((-u.ln()).max(STEP))
+    }
+}
+
+impl Racing for Naive {
+    fn time(self) -> f64 {
+        self.0.into()
+    }
+
+    fn beats(self, head: Naive, gap: f64) -> bool {
+        (-gap).exp() as f32 / self.0 > 1.0 / head.0
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidelock::noise::{Noise as _, exponential_f32, exponential_f64};
 
     #[test]
     fn naive_noise_ends_at_its_step() {
-        let step = 2.0_f32.powi(-24);
+        let (step, naive) = (2.0_f32.powi(-24), |word| Naive::of(word).0);
         assert_eq!([naive(u32::MAX), naive(u32::MAX - 256)], [step; 2]);
         assert!(naive(u32::MAX - 512) > step);
         assert!((naive(0) - 24.0 * std::f32::consts::LN_2).abs() < 1e-5);
     }
 
-    /// The share of all words next to 1 with which a tail token wins, against what it should be: no chance in it.
+    /// The share of all words next to 1 with which a token of a tail of one wins, against what it should be: no chance in it.
     #[test]
     fn our_noise_gives_the_tail_its_share_and_naive_noise_none() {
-        let head = Words { high: 0x5e2d_58d8, low: 0 }; // q = 1.000
         let gap = 20.0;
-        let share = |noise: Noise| {
-            let words = (0..4096).map(|below| Words { high: u32::MAX - below, low: 0x8000_0000 });
-            words.filter(|&words| noise.tail_wins(words, head, gap)).count() as f64 / 4294967296.0
-        };
-        let exact = -(-Noise::F64.exponential(head) * (-gap).exp()).exp_m1();
-        for noise in [Noise::F32, Noise::F64] {
-            assert!((share(noise) - exact).abs() <= 1.0 / 4294967296.0, "{noise:?}: {} of {exact}", share(noise));
-        }
-        assert_eq!(share(Noise::NaiveF32), 0.0);
+        let share =
+            |wins: &dyn Fn(u32) -> bool| (0..4096).filter(|below| wins(u32::MAX - below)).count() as f64 / 4294967296.0;
+        let head = 0x5e2d_58d8; // q = 1.000
+        let exact = -(-exponential_f64(head, 0) * (-gap).exp()).exp_m1();
+        let f64_wins = |word| Ours(exponential_f64(word, 0x8000_0000)).beats(Ours(exponential_f64(head, 0)), gap);
+        let f32_wins = |word| Ours(exponential_f32(word)).beats(Ours(exponential_f32(head)), gap);
+        assert!((share(&f64_wins) - exact).abs() <= 1.0 / 4294967296.0);
+        assert!((share(&f32_wins) - exact).abs() <= 1.0 / 4294967296.0);
+        assert_eq!(share(&|word| Naive::of(word).beats(Naive::of(head), gap)), 0.0);
+        assert!(f64::gumbel(1.0).abs() < 1e-15);
     }
 }

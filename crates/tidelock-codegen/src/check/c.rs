@@ -36,7 +36,7 @@ pub(super) fn read(artifacts: &Artifacts) -> Result<Bindings, Diagnostic> {
     let Some(content) = &artifacts.bindings else { return Ok(Bindings::default()) };
     bindings::read(&String::from_utf8_lossy(content)).map_err(|error| {
         let message = format!("{} is not Rust: {error}", bindings::PATH);
-        Diagnostic::new("TL0502", message, Span::new(bindings::PATH, 0, 0), "edited by hand, or cut off").help(BIND)
+        Diagnostic::new("TL0602", message, Span::new(bindings::PATH, 0, 0), "edited by hand, or cut off").help(BIND)
     })
 }
 
@@ -52,7 +52,7 @@ fn stale(
     let Some(content) = &artifacts.bindings else {
         let message =
             format!("the C that kernel `{}` names has never been bound: there is no {}", first.name(), bindings::PATH);
-        return Some(Diagnostic::new("TL0502", message, span(), "declared here").help(BIND));
+        return Some(Diagnostic::new("TL0602", message, span(), "declared here").help(BIND));
     };
     if let Err(error) = bindings {
         return Some(error.clone());
@@ -80,7 +80,7 @@ fn stale(
         ),
     };
     Some(
-        Diagnostic::new("TL0502", message, span, "")
+        Diagnostic::new("TL0602", message, span, "")
             .label(first.kernel.name.span.clone(), "a kernel that needs it")
             .help(BIND),
     )
@@ -95,13 +95,13 @@ fn names(subject: &Subject, bindings: Option<&Bindings>, artifacts: &Artifacts, 
         if subject.language() == Language::Python {
             let message = format!("{of} is a struct, which a Triton kernel cannot take");
             push(
-                Diagnostic::new("TL0505", message, place, "a struct")
+                Diagnostic::new("TL0605", message, place, "a struct")
                     .help("write the kernel in CUDA C++, or pass its fields as scalars"),
             );
         } else if !artifacts.kernels.contains_key(&value.header) {
             let message = format!("the header of {of}, {}, does not exist", value.header);
             let files = artifacts.kernels.keys().map(String::as_str).filter(|path| path.ends_with(".h"));
-            let diagnostic = Diagnostic::new("TL0503", message, place, "no such file");
+            let diagnostic = Diagnostic::new("TL0603", message, place, "no such file");
             push(Diagnostic { help: similar::did_you_mean(&value.header, files), ..diagnostic });
         } else if let Some(bindings) = bindings.filter(|_| artifacts.bindings.is_some()) {
             match bindings.structs.get(name) {
@@ -109,13 +109,13 @@ fn names(subject: &Subject, bindings: Option<&Bindings>, artifacts: &Artifacts, 
                 Some(Err(reason)) => {
                     let message = format!("struct `{name}`, {of}, cannot be passed by value: {reason}");
                     push(
-                        Diagnostic::new("TL0503", message, place, "this struct")
+                        Diagnostic::new("TL0603", message, place, "this struct")
                             .help(format!("change it in {}", value.header)),
                     );
                 }
                 None => {
                     let message = format!("{} has no struct `{name}`, {of}", value.header);
-                    let diagnostic = Diagnostic::new("TL0503", message, place, "no such struct was bound");
+                    let diagnostic = Diagnostic::new("TL0603", message, place, "no such struct was bound");
                     let known = similar::did_you_mean(name, bindings.structs.keys().map(String::as_str));
                     push(diagnostic.help(known.unwrap_or(format!("define it there, and {BIND}"))));
                 }
@@ -140,7 +140,7 @@ fn arm(
     for path in [file, &header] {
         if !artifacts.c.contains_key(path) {
             let message = format!("the CPU arm of kernel `{}` needs {path}, which does not exist", subject.name());
-            let diagnostic = Diagnostic::new("TL0504", message, cpu.span.clone(), "named here");
+            let diagnostic = Diagnostic::new("TL0604", message, cpu.span.clone(), "named here");
             let help = similar::did_you_mean(path, artifacts.c.keys().map(String::as_str));
             findings.push(
                 [subject.id],
@@ -167,7 +167,7 @@ fn arm(
             continue;
         };
         let message = format!("{missing}, the CPU arm of kernel `{}`", subject.name());
-        let diagnostic = Diagnostic::new("TL0504", message, cpu.span.clone(), "named here");
+        let diagnostic = Diagnostic::new("TL0604", message, cpu.span.clone(), "named here");
         let span = text.as_ref().zip(place).map(|(text, line)| Span::of_line(file, text, line));
         let help = format!("define `{function}` in {file} and declare it in {header} as `extern \"C\"`; then {BIND}");
         findings.push([subject.id], label_at(diagnostic, span, "defined here").help(help));
@@ -221,7 +221,7 @@ fn headers(
                 let line = text.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count() + 1;
                 let message = format!("{path} is not what {} declares", family.path);
                 let diagnostic = Diagnostic::new(
-                    "TL0501",
+                    "TL0601",
                     message,
                     Span::of_line(&path, &text, line),
                     "the first line that differs",
@@ -231,7 +231,7 @@ fn headers(
             None => {
                 let message =
                     format!("family `{}` has CUDA C++ kernels and no header: there is no {path}", family.name);
-                findings.push(ids, Diagnostic::new("TL0501", message, span, "needs a declaration in C").help(help));
+                findings.push(ids, Diagnostic::new("TL0601", message, span, "needs a declaration in C").help(help));
             }
         }
     }

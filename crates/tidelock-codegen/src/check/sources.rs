@@ -75,7 +75,7 @@ fn there(subject: &Subject, artifacts: &Artifacts, findings: &mut Findings) -> b
         return false;
     };
     let declared = kernel_source::functions(text, subject.language());
-    let found = declared.contains(&function.as_str());
+    let found = declared.contains(&function.as_str()) || function.contains('.') && subject.function.is_some();
     if !found {
         let message = format!("{file} defines no function `{function}`, the source of kernel `{name}`");
         let help = similar::did_you_mean(function, declared);

@@ -107,7 +107,7 @@ impl Pair<'_> {
 
     fn constants(&self, found: &mut PerVariant) {
         for constant in &self.subject.kernel.constants {
-            let name = &constant.name.value;
+            let name = &constant.kernel_name;
             let Some(planned) = self.plan.constants.get(name) else { continue };
             let compiled = self.compiled.constants.get(name);
             let known = self.facts.params.iter().any(|param| param.name == *name && param.constexpr)

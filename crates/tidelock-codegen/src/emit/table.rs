@@ -30,12 +30,13 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
     let params =
         kernel.params.iter().zip(&linked.param_lines).map(|(entry, &line)| param(kernel, entry, line, bindings));
     let constants = kernel.constants.iter().map(|entry| constant(kernel, entry));
-    let variants = linked.variants.iter().map(variant);
+    let (count, variants) = (linked.variants.len(), linked.variants.iter().map(variant));
     let run_cpu = names::run_cpu(kernel);
     quote! {
         static #table: ::tidelock::Kernel = {
             #[allow(unused_imports)]
             use ::tidelock::kernel::*;
+            static VARIANTS: [Variant; #count] = [#(#variants),*];
             Kernel {
                 name: #name,
                 family: #family,
@@ -49,7 +50,7 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
                 dims: &[#(#dims),*],
                 params: &[#(#params),*],
                 constants: &[#(#constants),*],
-                variants: &[#(#variants),*],
+                variants: &VARIANTS,
                 run_cpu: #run_cpu,
             }
         };
@@ -172,6 +173,8 @@ fn expression(kernel: &Kernel, expr: &Expr) -> TokenStream {
             Expr::Sub(left, right) => (left, right, quote!(Op::Sub)),
             Expr::Mul(left, right) => (left, right, quote!(Op::Mul)),
             Expr::CeilDiv(left, right) => (left, right, quote!(Op::CeilDiv)),
+            Expr::Min(left, right) => (left, right, quote!(Op::Min)),
+            Expr::Max(left, right) => (left, right, quote!(Op::Max)),
         };
         push(kernel, left, ops);
         push(kernel, right, ops);
@@ -256,6 +259,7 @@ fn variant(variant: &Compiled) -> TokenStream {
             capability: #capability,
             ptx_version: #ptx_version,
             aligned: #aligned,
+            id: VariantId::new(),
         }
     }
 }

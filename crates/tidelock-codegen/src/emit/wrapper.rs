@@ -77,6 +77,15 @@ fn launch(kernel: &Kernel) -> TokenStream {
             let Self { #(#fields),* } = self;
             #table.launch(&mut [#(#arguments),*], device)
         }
+
+        /// Checks the arguments and keeps them, so that each launch of what comes back runs the kernel again without a check.
+        ///
+        /// # Errors
+        /// What does not fit the signature, naming the parameter.
+        pub fn prepare(self, device: &::tidelock::Device) -> ::tidelock::Result<::tidelock::Prepared<'a>> {
+            let Self { #(#fields),* } = self;
+            #table.prepare([#(#arguments),*], device)
+        }
     }
 }
 
@@ -102,6 +111,15 @@ fn with_defaults(kernel: &Kernel) -> TokenStream {
         /// What does not fit the signature, naming the parameter; nothing has been written then.
         pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
             self.with_defaults().launch(device)
+        }
+
+        /// Checks the arguments, with every default, and keeps them, so that each launch of what comes back runs the kernel
+        /// again without a check.
+        ///
+        /// # Errors
+        /// What does not fit the signature, naming the parameter.
+        pub fn prepare(self, device: &::tidelock::Device) -> ::tidelock::Result<::tidelock::Prepared<'a>> {
+            self.with_defaults().prepare(device)
         }
     }
 }
@@ -136,6 +154,16 @@ pub fn emit_with(kernel: &Kernel) -> TokenStream {
             pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
                 let Self { required: #name { #(#required),* }, #(#all),* } = self;
                 #table.launch(&mut [#(#arguments),*], device)
+            }
+
+            /// Checks the arguments and keeps them, so that each launch of what comes back runs the kernel again without a
+            /// check.
+            ///
+            /// # Errors
+            /// What does not fit the signature, naming the parameter.
+            pub fn prepare(self, device: &::tidelock::Device) -> ::tidelock::Result<::tidelock::Prepared<'a>> {
+                let Self { required: #name { #(#required),* }, #(#all),* } = self;
+                #table.prepare([#(#arguments),*], device)
             }
         }
     }

@@ -52,7 +52,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Mista
                 let help = match other {
                     '/' | '%' => "to divide, write `cdiv(a, b)`: a / b rounded up",
                     '.' => "numbers are integers; a range is written `A..B`",
-                    _ => "an expression has integers, names, `+`, `-`, `*`, `cdiv(a, b)` and parentheses",
+                    _ => super::PARTS,
                 };
                 let range = at..at + other.len_utf8();
                 return Err(Mistake { range, label: "not part of an expression".into(), help: help.into() });

@@ -73,6 +73,7 @@ pub(super) struct ScalarDraft {
 
 pub(super) struct ConstantDraft {
     pub(super) name: Spanned<String>,
+    pub(super) kernel_name: Spanned<String>,
     pub(super) doc: Option<String>,
     pub(super) dtype: Option<DType>,
     pub(super) value: Option<Spanned<ConstantValue>>,

@@ -89,11 +89,10 @@ pub(super) fn check<T>(cx: &mut Context, kernel: &KernelDraft, key: &str, placed
         return;
     }
     for divisor in &placed.divisors {
-        let value = expr::evaluate(&divisor.value, &|name| kernel.integer(name));
-        if !matches!(value, Value::Known(1..)) {
+        if expr::least(&divisor.value, &|name| kernel.integer(name)) < Some(1) {
             let message = format!("`cdiv` in `{key}` of {} may divide by zero", cx.place());
-            let help = "divide by a number or by constants, greater than 0; a size can be 0";
-            cx.error("TL0132", message, &divisor.span, "not a positive constant", help);
+            let help = "divide by what is always above 0; a size can be 0, and `max(SIZE, 1)` cannot";
+            cx.error("TL0132", message, &divisor.span, "can be 0 or less", help);
         }
     }
 }

@@ -82,5 +82,12 @@ fn presence(presence: Option<Spanned<Presence>>) -> Option<Presence> {
 
 fn constant(draft: ConstantDraft) -> Option<Constant> {
     let (dtype, value) = (draft.dtype?, draft.value?.value);
-    Some(Constant { name: draft.name, doc: draft.doc?, dtype, value, tuning: draft.tuning })
+    Some(Constant {
+        name: draft.name,
+        kernel_name: draft.kernel_name.value,
+        doc: draft.doc?,
+        dtype,
+        value,
+        tuning: draft.tuning,
+    })
 }

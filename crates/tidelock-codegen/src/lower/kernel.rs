@@ -121,7 +121,12 @@ pub(super) fn named_in<'t>(text: &'t str, folder: &str, endings: &[&str]) -> Res
     let part = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let path = file.strip_prefix(folder).and_then(|path| endings.iter().find_map(|ending| path.strip_suffix(ending)));
     let good_path = path.is_some_and(|path| path.split('/').all(part));
-    if good_path && is_identifier(name) { Ok((file, name)) } else { Err(good_path) }
+    let good_name = match name.split_once('.') {
+        // A Triton kernel can be a static method of a class.
+        Some((class, method)) => file.ends_with(".py") && is_identifier(class) && is_identifier(method),
+        None => is_identifier(name),
+    };
+    if good_path && good_name { Ok((file, name)) } else { Err(good_path) }
 }
 
 fn num_warps(cx: &mut Context, node: &Node) -> Option<u32> {

@@ -70,7 +70,8 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
     param
 }
 
-fn kernel_name(cx: &mut Context, node: &Node) -> Option<Spanned<String>> {
+/// The value of `as`.
+pub(super) fn kernel_name(cx: &mut Context, node: &Node) -> Option<Spanned<String>> {
     let text = cx.text(node, "as")?;
     if is_identifier(text) {
         return Some(Spanned { value: text.to_string(), span: node.span.clone() });

@@ -1,5 +1,8 @@
 //! `tidelock compile`: makes PTX of the kernels, and says what that changes. Only a kernel's author needs it.
 
+mod cubins;
+mod watch;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,11 +29,27 @@ pub struct Arguments {
     /// Write nothing, and fail where what is committed differs from what comes out
     #[arg(long)]
     check: bool,
+    /// Make machine code of the committed PTX instead, for these targets: with it a process starts without the driver's compiler
+    #[arg(long, value_name = "TARGET", value_delimiter = ',', conflicts_with = "check")]
+    cubins: Vec<cubins::Target>,
+    /// Folder that the machine code goes to
+    #[arg(long, value_name = "DIR", default_value = "target/cubins", requires = "cubins")]
+    out: PathBuf,
+    /// Compile what is out of date, and again whenever a registry file or a kernel changes, until Ctrl-C
+    #[arg(long, conflicts_with = "check")]
+    watch: bool,
 }
 
 impl Arguments {
     /// Compiles, and prints each file that changes.
     pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+        if !self.cubins.is_empty() {
+            cubins::run(out, &self.root, &self.selectors, &self.cubins, &self.out)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.watch {
+            return watch::watch(&self.root, &self.selectors, out);
+        }
         let progress = Progress::new();
         let changes = toolchain::compile(&self.root, &self.selectors, &mut |line| progress.say(line));
         drop(progress);

@@ -1,0 +1,69 @@
+//! A launch that was checked once and runs as often as its caller likes.
+
+use crate::argument::Argument;
+use crate::bound::Bound;
+use crate::call::{Call, order};
+use crate::check::PerParam;
+use crate::device::CudaDevice;
+use crate::dispatch::run_cpu;
+use crate::error::Result;
+use crate::kernel::Kernel;
+
+/// A kernel with checked arguments, which each [`launch`](Prepared::launch) runs again.
+///
+/// It holds the views: as long as it lives nobody else can write what it reads, or touch what it writes, and all of it stays
+/// where it is. What a caller changes between two launches it views with the `unsafe` constructors from raw addresses.
+///
+/// ```
+/// use tidelock::{AsView, AsViewMut, Device, kernels::Argmax};
+///
+/// let (logits, mut tokens) = ([0.5f32, 2.0, 1.0], [0i64]);
+/// let call = Argmax { output_token_ids: tokens.view_mut(), logits: logits.view().matrix(1, 3)? };
+/// let mut prepared = call.prepare(&Device::Cpu)?;
+/// for _ in 0..3 {
+///     prepared.launch()?;
+/// }
+/// assert_eq!(tokens, [1]);
+/// # Ok::<(), tidelock::Error>(())
+/// ```
+#[must_use = "nothing runs before it is launched"]
+pub struct Prepared<'a> {
+    pub(crate) kernel: &'static Kernel,
+    /// Their addresses do not change while they are borrowed, so what was found out about them holds.
+    pub(crate) args: Vec<Argument<'a>>,
+    pub(crate) work: Work<'a>,
+}
+
+/// What the check established, for the device that it was made for.
+pub(crate) enum Work<'a> {
+    Cpu(Box<Bound>),
+    /// With the device, which keeps the function loaded; nothing where the grid has no blocks.
+    Gpu(CudaDevice, Option<Box<Call<'a>>>),
+}
+
+impl Prepared<'_> {
+    /// Runs the kernel: the CPU arm before this returns, the GPU arm in the order of its stream. Allocates nothing.
+    ///
+    /// # Errors
+    /// What the driver says; on the CPU, that the arm panicked.
+    pub fn launch(&mut self) -> Result<()> {
+        match &self.work {
+            Work::Cpu(bound) => {
+                let mut args: PerParam<Argument<'_>> = self.args.iter_mut().map(Argument::reborrow).collect();
+                run_cpu(self.kernel, &mut args, bound)
+            }
+            Work::Gpu(_, None) => Ok(()),
+            Work::Gpu(device, Some(call)) => {
+                // Recorded at each launch and not when this is dropped, since it may be forgotten.
+                let mut guards = PerParam::new();
+                order(&mut self.args, device.stream(), |_, _, guard| guards.push(guard));
+                call.launch(device.stream())
+            }
+        }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+}
