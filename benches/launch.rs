@@ -104,7 +104,7 @@ mod gpu {
             times[1].push(time(device, || third.call().launch(device))?);
             times[2].push(time(device, || prepared.launch())?);
         }
-        println!("one launch of gumbel_sample, 11 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
+        println!("one launch of gumbel_sample, 12 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
         println!("cuLaunchKernel            {:7.3} us", median(times[0].clone()));
         for (name, times_of) in [("checked", &times[1]), ("prepared", &times[2])] {
             let differences = times_of.iter().zip(&times[0]).map(|(time, bare)| time - bare).collect();
@@ -165,6 +165,7 @@ mod gpu {
                 address(&memory.tokens, stream),
                 address(&memory.sampled_logits, stream),
                 address(&memory.sampled_noise, stream),
+                address(&memory.scratch, stream),
                 address(&memory.logits, stream),
                 address(&memory.temperature, stream),
                 address(&memory.seeds, stream),

@@ -40,6 +40,12 @@ impl Scale {
         Scale { high, low: if high < f32::INFINITY { (scale - f64::from(high)) as f32 } else { 0.0 } }
     }
 
+    /// The exponent of 2 that e^(d / temperature) is, but for rounding.
+    #[inline(always)]
+    pub fn exponent(self, d: f32) -> f32 {
+        d * self.high
+    }
+
     /// e^(d / temperature) for d <= 0; 0 below 2^-125, and for NaN.
     ///
     /// It is 2^(d scale): n, the nearest integer to the exponent, becomes the exponent, and what is left of it a polynomial.
