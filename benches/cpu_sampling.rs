@@ -53,13 +53,14 @@ fn counting(rows: usize) -> Vec<i64> {
 
 fn draw(bencher: Bencher, rows: usize, mut noise: Buffer<impl tidelock::kernels::GumbelSampleSampledNoise>) {
     let (logits, temperature, numbers) = (logits(rows), vec![1.0; rows], counting(rows));
-    let (mut tokens, mut sampled, mut scratch) = (vec![0; rows], vec![0.0; rows], vec![0; rows * 513]);
+    let (mut tokens, mut sampled) = (vec![0; rows], vec![0.0; rows]);
+    let mut scratch = vec![0; rows * 520];
     bencher.bench_local(|| {
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 513).expect("it fits"),
+            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
             logits: logits.view().matrix(rows, VOCAB).expect("it fits"),
             temperature: temperature.view(),
             seeds: numbers.view(),

@@ -8,6 +8,8 @@ use tidelock::kernels::GumbelSample;
 use tidelock::{AsView, AsViewMut, Buffer, Device};
 
 const VOCAB: usize = 16;
+/// Scratch words of a row, as the registry says.
+const SCRATCH: usize = 520;
 
 /// The memory of one call, on one device.
 struct Memory {
@@ -27,7 +29,7 @@ impl Memory {
             tokens: Buffer::zeros(device, 1)?,
             sampled_logits: Buffer::zeros(device, 1)?,
             sampled_noise: Buffer::zeros(device, 1)?,
-            scratch: Buffer::zeros(device, 520)?,
+            scratch: Buffer::zeros(device, SCRATCH)?,
             logits: Buffer::from_slice(device, &[1.0; VOCAB])?,
             temperature: Buffer::from_slice(device, &[1.0])?,
             seeds: Buffer::from_slice(device, &[7])?,
@@ -41,7 +43,7 @@ impl Memory {
             output_token_ids: self.tokens.view_mut(),
             sampled_logits: self.sampled_logits.view_mut(),
             sampled_noise: self.sampled_noise.view_mut(),
-            scratch: self.scratch.view_mut().matrix(1, 520).expect("it fits"),
+            scratch: self.scratch.view_mut().matrix(1, SCRATCH).expect("it fits"),
             logits: self.logits.view().matrix(1, VOCAB).expect("it fits"),
             temperature: self.temperature.view(),
             seeds: self.seeds.view(),
@@ -102,7 +104,7 @@ mod gpu {
             times[1].push(time(device, || third.call().launch(device))?);
             times[2].push(time(device, || prepared.launch())?);
         }
-        println!("one launch of gumbel_sample, 11 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
+        println!("one launch of gumbel_sample, 12 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
         println!("cuLaunchKernel            {:7.3} us", median(times[0].clone()));
         for (name, times_of) in [("checked", &times[1]), ("prepared", &times[2])] {
             let differences = times_of.iter().zip(&times[0]).map(|(time, bare)| time - bare).collect();
@@ -163,6 +165,7 @@ mod gpu {
                 address(&memory.tokens, stream),
                 address(&memory.sampled_logits, stream),
                 address(&memory.sampled_noise, stream),
+                address(&memory.scratch, stream),
                 address(&memory.logits, stream),
                 address(&memory.temperature, stream),
                 address(&memory.seeds, stream),

@@ -90,12 +90,13 @@ pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &Extents, bound: &Bound)
     kernel.params.iter().enumerate().filter(|(_, param)| param.divisible_by_16).all(|(index, param)| match param.kind {
         // An absent tensor has no address and promises nothing.
         ParamKind::Tensor { .. } => extents[index].address.is_multiple_of(16),
+        ParamKind::Struct { .. } => false,
         // An integer, as the generator has checked; its low bits say it whatever its sign.
         ParamKind::Scalar { .. } => bound.scalars[index].is_multiple_of(16),
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sampling"))]
 mod tests {
     use super::*;
     use crate::view::{View, ViewMut};

@@ -5,13 +5,17 @@
 
 mod add_param;
 mod bench;
+#[cfg(feature = "bind")]
+mod bind;
 mod check;
 mod compile;
 mod completions;
 mod describe;
 mod diff;
+mod doc;
 mod example;
 mod explain;
+mod header;
 mod import;
 mod kernels;
 mod list;
@@ -55,9 +59,13 @@ enum Command {
     Import(import::Arguments),
     AddParam(add_param::Arguments),
     Diff(diff::Arguments),
+    Header(header::Arguments),
+    #[cfg(feature = "bind")]
+    Bind(bind::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
+    Doc(doc::Arguments),
     Explain(explain::Arguments),
     Completions(completions::Arguments),
 }
@@ -76,9 +84,13 @@ impl Command {
             Command::Import(arguments) => arguments.run(out),
             Command::AddParam(arguments) => arguments.run(out),
             Command::Diff(arguments) => arguments.run(out),
+            Command::Header(arguments) => arguments.run(out),
+            #[cfg(feature = "bind")]
+            Command::Bind(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),
+            Command::Doc(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Completions(arguments) => arguments.run(out),
         }

@@ -45,8 +45,9 @@ const OTHER: &str = "
 ";
 
 /// A change of [`SCALE`]: its rules, what is replaced, and by what.
-const CASES: [(&[&str], &str, &str); 44] = [
+const CASES: [(&[&str], &str, &str); 46] = [
     (&["gpu-changed"], ":scale_kernel", ":scale_all_kernel"),
+    (&["cpu-changed"], "    grid: [n]", "    cpu: cpu/scale.cpp:scale\n    grid: [n]"),
     (&["grid-changed"], "grid: [n]", "grid: [n, 2]"),
     (&["num-warps-changed"], "grid: [n]", "grid: [n]\n    num_warps: 8"),
     (&["promise-changed"], "[x]", "[x, out]"),
@@ -76,6 +77,7 @@ const CASES: [(&[&str], &str, &str); 44] = [
     (&["kernel-name-changed"], "doc: A factor.", "as: scale_by, doc: A factor."),
     (&["kernel-name-changed"], "value: 1,", "value: 1, as: mode,"),
     (&["kind-changed"], "factor: {scalar: f32,", "factor: {tensor: f32, shape: [n],"),
+    (&["kind-changed"], "factor: {scalar: f32,", "factor: {struct: kernels/scale.h:Factor,"),
     (&["type-changed"], "state: {tensor: f32", "state: {tensor: f16"),
     (&["type-changed"], "factor: {scalar: f32", "factor: {scalar: T"),
     (&["choice-added"], "[f32, f64]", "[f32, f64, f16]"),
@@ -140,6 +142,10 @@ fn every_rule() {
     check(&["family-changed"], &[("scale.yaml", SCALE)], &[("rows.yaml", SCALE)]);
     let renamed = SCALE.replace("T: [", "Number: [").replace("tensor: T", "tensor: Number");
     check(&["variable-renamed"], &[("scale.yaml", SCALE)], &[("scale.yaml", &renamed)]);
+
+    let by_value = SCALE.replace("factor: {scalar: f32,", "factor: {struct: kernels/scale.h:Factor,");
+    let other = by_value.replace("scale.h:Factor", "scale.h:Factors");
+    check(&["type-changed"], &[("scale.yaml", &by_value)], &[("scale.yaml", &other)]);
 
     let table = run(Path::new("."), &["diff", "--rules"]).ok();
     let all: BTreeSet<String> = table.lines().skip(2).map(|line| line.split('`').nth(1).unwrap().to_string()).collect();

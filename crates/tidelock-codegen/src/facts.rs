@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::check::Artifacts;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::header;
 use crate::model::{Family, Registry};
 use crate::plan::Value;
 use crate::source::Span;
@@ -113,6 +114,9 @@ pub struct VariantFacts<P> {
     pub num_ctas: u32,
     /// Bytes of dynamic shared memory.
     pub shared: u64,
+    /// Registers of a thread, as ptxas counts them for the target; unknown where it was not at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registers: Option<u32>,
     /// Bytes of global scratch that a launch must bring.
     pub global_scratch_size: u64,
     /// Their alignment.
@@ -320,10 +324,13 @@ pub fn changes(registry: &Registry, answer: Answer, artifacts: &Artifacts) -> Re
     if !errors.is_empty() {
         return Err(errors);
     }
+    let headers = header::emit_all(registry, artifacts);
+    wanted.extend(headers.into_iter().map(|(family, text)| (header::path(&family), text.into_bytes())));
     kept.extend(wanted.keys().cloned());
-    let present = |path: &str| artifacts.ptx.get(path).or_else(|| artifacts.manifests.get(path));
-    let remove = artifacts.ptx.keys().chain(artifacts.manifests.keys()).filter(|path| !kept.contains(*path));
-    let remove = remove.cloned().collect();
+    let present =
+        |path: &str| [&artifacts.ptx, &artifacts.manifests, &artifacts.headers].iter().find_map(|it| it.get(path));
+    let known = [&artifacts.ptx, &artifacts.manifests, &artifacts.headers].into_iter().flat_map(BTreeMap::keys);
+    let remove = known.filter(|path| !kept.contains(*path)).cloned().collect();
     let write = wanted.into_iter().filter(|(path, content)| present(path) != Some(content)).collect();
     Ok(Changes { write, remove })
 }
@@ -354,7 +361,7 @@ fn store(family: &str, facts: KernelFacts<String>, files: &mut BTreeMap<String, 
     let KernelFacts { file, function, line, params, sources, variants } = facts;
     let mut hashed = BTreeMap::new();
     for (name, variant) in variants {
-        let VariantFacts { entry, arguments, constants, absent, num_warps, num_ctas, shared, .. } = variant;
+        let VariantFacts { entry, arguments, constants, absent, num_warps, num_ctas, shared, registers, .. } = variant;
         let VariantFacts { global_scratch_size, global_scratch_align, .. } = variant;
         let VariantFacts { profile_scratch_size, profile_scratch_align, ptx, .. } = variant;
         let facts = VariantFacts {
@@ -365,6 +372,7 @@ fn store(family: &str, facts: KernelFacts<String>, files: &mut BTreeMap<String, 
             num_warps,
             num_ctas,
             shared,
+            registers,
             global_scratch_size,
             global_scratch_align,
             profile_scratch_size,

@@ -1,13 +1,13 @@
 //! Brings together what belongs to a kernel and was found in different files: lines, facts, PTX.
 
-use crate::check::Artifacts;
+use crate::check::{Artifacts, c};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Compiled, Linked};
 use crate::facts::{self, KernelFacts, Manifest, VariantFacts};
 use crate::model::{Family, Kernel, Registry};
 use crate::source::Sources;
 use crate::variants::{Variant, variants};
-use crate::{arms, ptx};
+use crate::{arms, bindings, ptx};
 
 /// Every kernel of `registry` with all that belongs to it.
 ///
@@ -52,9 +52,13 @@ fn link_kernel<'a>(
     let text = texts.get(&family.path).map_or("", String::as_str);
     let line = |span: &crate::source::Span| span.line_column(text).0;
     let facts: &KernelFacts<_> = manifest.kernels.get(&kernel.name.value).ok_or_else(|| missing("facts".into()))?;
-    let arm = arms::path(&family.name);
+    let arm = kernel.cpu.as_ref().map_or_else(|| arms::path(&family.name), |cpu| cpu.value.file.clone());
     let arm_text = texts.get(&arm).map_or("", String::as_str);
-    let arm_line = arms::line(arm_text, &kernel.name.value).ok_or_else(|| missing("CPU arm".into()))?;
+    let arm_line = match bindings::functions(kernel).first() {
+        Some(function) => c::line(arm_text, function),
+        None => arms::line(arm_text, &kernel.name.value),
+    };
+    let arm_line = arm_line.ok_or_else(|| missing("CPU arm".into()))?;
     let compiled = variants(kernel).into_iter().map(|variant| {
         let facts = facts.variants.get(&variant.name).ok_or_else(|| missing(format!("variant `{}`", variant.name)))?;
         compile(family, variant, facts, manifest, artifacts).ok_or_else(|| missing("readable PTX".into()))

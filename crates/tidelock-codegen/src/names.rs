@@ -68,7 +68,7 @@ pub fn field(name: &str) -> Ident {
 pub fn type_parameter(kernel: &Kernel, variable: &TypeVariable) -> Ident {
     let has_it = |kind: &ParamKind| match kind {
         ParamKind::Tensor(tensor) => tensor.element.value == Element::Variable(variable.name.value.clone()),
-        ParamKind::Scalar(_) => false,
+        ParamKind::Scalar(_) | ParamKind::Struct(_) => false,
     };
     match kernel.params.iter().find(|param| has_it(&param.kind)) {
         Some(param) if variable.chosen_by.is_some() => ident(&camel(&param.name.value)),

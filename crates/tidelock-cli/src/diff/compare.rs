@@ -9,7 +9,9 @@ use tidelock_codegen::model::{
 };
 use tidelock_codegen::source::Span;
 
-use super::describe::{added, described, domain, element, is_cpu_only, kind, list, literal, removed, source, value};
+use super::describe::{
+    added, described, domain, element, is_cpu_only, kind, list, literal, removed, source, structure, value,
+};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,6 +99,10 @@ impl Pair<'_> {
     fn kernel(&mut self, old: &Kernel, new: &Kernel) {
         let gpu = |kernel: &Kernel| format!("{}:{}", kernel.gpu.value.file, kernel.gpu.value.function);
         self.value("gpu-changed", None, &gpu(old), &gpu(new), &new.gpu.span);
+        let cpu = |kernel: &Kernel| {
+            kernel.cpu.as_ref().map_or("Rust".into(), |cpu| format!("{}:{}", cpu.value.file, cpu.value.function))
+        };
+        self.value("cpu-changed", None, &cpu(old), &cpu(new), &new.name.span);
         let grid = |kernel: &Kernel| list(kernel.grid.iter().map(|extent| extent.value.to_string()));
         self.value("grid-changed", None, &grid(old), &grid(new), &new.name.span);
         self.value("num-warps-changed", None, &old.num_warps.to_string(), &new.num_warps.to_string(), &new.name.span);
@@ -179,6 +185,9 @@ impl Pair<'_> {
         match (&old.kind, &new.kind) {
             (ParamKind::Tensor(old), ParamKind::Tensor(new)) => self.tensor(name, span, old, new),
             (ParamKind::Scalar(old), ParamKind::Scalar(new)) => self.scalar(name, span, old, new),
+            (ParamKind::Struct(old), ParamKind::Struct(new)) => {
+                self.value("type-changed", item, &structure(old), &structure(new), span);
+            }
             (before, after) => self.value("kind-changed", item, kind(before), kind(after), span),
         }
     }

@@ -1,11 +1,13 @@
 //! Parts of a registry in a few words, as a change shows them.
 
 use tidelock_codegen::expr;
-use tidelock_codegen::model::{Arm, Constant, ConstantValue, Domain, Element, Literal, Param, ParamKind, ScalarSource};
+use tidelock_codegen::model::{
+    Arm, Constant, ConstantValue, Domain, Element, Literal, Param, ParamKind, ScalarSource, Struct,
+};
 
 pub fn added(param: &Param) -> &'static str {
     match &param.kind {
-        ParamKind::Tensor(_) => "required-added",
+        ParamKind::Tensor(_) | ParamKind::Struct(_) => "required-added",
         ParamKind::Scalar(scalar) => match scalar.source {
             ScalarSource::Caller => "required-added",
             ScalarSource::Default(_) if is_cpu_only(param) => "cpu-only-added",
@@ -17,7 +19,7 @@ pub fn added(param: &Param) -> &'static str {
 
 pub fn removed(param: &Param) -> &'static str {
     match &param.kind {
-        ParamKind::Tensor(_) => "passed-removed",
+        ParamKind::Tensor(_) | ParamKind::Struct(_) => "passed-removed",
         ParamKind::Scalar(scalar) => match scalar.source {
             ScalarSource::Caller | ScalarSource::Default(_) => "passed-removed",
             ScalarSource::Dim => "size-removed",
@@ -34,6 +36,7 @@ pub fn kind(kind: &ParamKind) -> &'static str {
     match kind {
         ParamKind::Tensor(_) => "tensor",
         ParamKind::Scalar(_) => "scalar",
+        ParamKind::Struct(_) => "struct",
     }
 }
 
@@ -41,7 +44,12 @@ pub fn described(param: &Param) -> String {
     match &param.kind {
         ParamKind::Tensor(tensor) => format!("tensor of {}", element(&tensor.element.value)),
         ParamKind::Scalar(scalar) => format!("scalar {}, {}", element(&scalar.element.value), source(&scalar.source)),
+        ParamKind::Struct(value) => format!("struct {}", structure(value)),
     }
+}
+
+pub fn structure(value: &Struct) -> String {
+    format!("{}:{}", value.header, value.name.value)
 }
 
 pub fn element(element: &Element) -> String {

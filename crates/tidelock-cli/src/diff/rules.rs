@@ -29,11 +29,12 @@ const NO: bool = false;
 const YES: bool = true;
 
 /// Every kind of change.
-pub const RULES: [Rule; 37] = [
+pub const RULES: [Rule; 38] = [
     rule("kernel-added", "a kernel is new", [NO, YES, YES]),
     rule("kernel-removed", "a kernel is gone", [YES, YES, YES]),
     rule("family-changed", "a kernel is in another family", [NO, YES, YES]),
     rule("gpu-changed", "a kernel's source is another function or file", [NO, YES, YES]),
+    rule("cpu-changed", "a kernel's CPU arm is another function in C or C++, or in another language", [NO, YES, NO]),
     rule("grid-changed", "the number of blocks", [NO, YES, NO]),
     rule("num-warps-changed", "the warps of a block", [NO, NO, YES]),
     rule("promise-changed", "what `divisible_by_16` lists", [NO, NO, YES]),
@@ -46,8 +47,8 @@ pub const RULES: [Rule; 37] = [
     rule("size-removed", "a size is no longer a parameter", [NO, YES, YES]),
     rule("stride-removed", "a tensor lost its stride: its rows must be back to back", [YES, YES, YES]),
     rule("kernel-name-changed", "the kernel's name for a parameter or constant (`as`)", [NO, YES, YES]),
-    rule("kind-changed", "a tensor became a scalar, or the other way", [YES, YES, YES]),
-    rule("type-changed", "an element type", [YES, YES, YES]),
+    rule("kind-changed", "a tensor, scalar or struct became another of them", [YES, YES, YES]),
+    rule("type-changed", "an element type, or which struct", [YES, YES, YES]),
     rule("choice-added", "a type variable has more choices", [NO, YES, YES]),
     rule("choice-removed", "a type variable has fewer choices", [YES, YES, YES]),
     rule("variable-renamed", "a type variable has another name", [NO, YES, NO]),

@@ -5,6 +5,7 @@
 
 mod arm;
 mod artifacts;
+pub(crate) mod c;
 #[cfg(test)]
 mod codes;
 mod kernel_source;
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use artifacts::{Artifacts, FOLDERS, Files};
 
 use crate::abi;
+use crate::bindings::Bindings;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::facts::{self, Hash, KernelFacts, Manifest, Toolchain};
 use crate::model::{Family, Kernel, Param, Registry};
@@ -57,10 +59,12 @@ pub struct Status {
 pub fn report(registry: &Registry, artifacts: &Artifacts) -> Report {
     let mut findings = Findings::default();
     let manifests = manifests(registry, artifacts, &mut findings);
+    let bindings = c::read(artifacts);
     let mut subjects: Vec<Subject> = Vec::new();
     for family in &registry.families {
         for kernel in &family.kernels {
-            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, artifacts));
+            let bindings = bindings.as_ref().ok();
+            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, bindings, artifacts));
         }
     }
     // Facts that are out of date explain much of what follows, so they come first.
@@ -72,6 +76,7 @@ pub fn report(registry: &Registry, artifacts: &Artifacts) -> Report {
     }
     ptx::check_unused(registry, &manifests, artifacts, &mut findings);
     arm::check(registry, &subjects, artifacts, &mut findings);
+    c::check(registry, &subjects, &bindings, artifacts, &mut findings);
     findings.report(&subjects)
 }
 
@@ -207,6 +212,7 @@ struct Subject<'a> {
     plans: Vec<VariantPlan>,
     toolchain: Option<&'a Toolchain>,
     facts: Option<&'a KernelFacts<Hash>>,
+    bindings: Option<&'a Bindings>,
     /// The text of its source, if the file is there.
     source: Option<&'a str>,
     /// Its declaration in the source.
@@ -223,6 +229,7 @@ impl<'a> Subject<'a> {
         family: &'a Family,
         kernel: &'a Kernel,
         manifests: &'a Manifests,
+        bindings: Option<&'a Bindings>,
         artifacts: &'a Artifacts,
     ) -> Subject<'a> {
         let gpu = &kernel.gpu.value;
@@ -237,6 +244,7 @@ impl<'a> Subject<'a> {
             plans: crate::variants::variants(kernel).iter().map(|variant| variant_plan(kernel, variant)).collect(),
             toolchain: manifest.map(|manifest| &manifest.toolchain),
             facts,
+            bindings,
             source,
             function: source.and_then(|text| kernel_source::find(text, &gpu.function, Language::of(&gpu.file))),
             stale: match (content, facts.and_then(|facts| facts.sources.get(&gpu.file))) {
