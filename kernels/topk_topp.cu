@@ -420,8 +420,9 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
                 double about = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return __longlong_as_double(slot.total); });
                 double before = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return __longlong_as_double(slot.before); });
                 const double DOUBT = 4e-4;
-                kept = before < (row.top_p - DOUBT) * about;
-                if (!kept && !(before > (row.top_p + DOUBT) * about)) {
+                double share = row.top_p > 0 ? row.top_p : 0;
+                kept = before < (share - DOUBT) * about;
+                if (!kept && !(before > (share + DOUBT) * about)) {
                     meet(&counters->arrived, parts);
                     weigh_exactly(row, top, its_place, begin, end, slots[part]);
                     meet(&counters->arrived, parts);
@@ -430,7 +431,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
                     kept = its < part_of(total, row.top_p);
                 }
             }
-            if (kept || best.column == NO_COLUMN) {
+            if (kept) {
                 if (part == 0 && threadIdx.x == 0) output.write(best, top == top);
                 break;
             }
