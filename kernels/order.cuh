@@ -30,12 +30,17 @@ struct Digits {
         for (int i = threadIdx.x; i < 256; i += blockDim.x) weights[i] = 0;
         __syncthreads();
         weigh([&](unsigned its, long long weight) {
-            // Values that are alike go in together, since most have the same first digits.
-            unsigned alike = __match_any_sync(__activemask(), its);
-            bool leads = __ffs(alike) - 1 == threadIdx.x % 32;
-            long long sum = 0;
-            for (unsigned rest = alike; rest; rest &= rest - 1) sum += __shfl_sync(alike, weight, __ffs(rest) - 1);
-            if (leads) atomicAdd(reinterpret_cast<unsigned long long*>(&weights[its]), (unsigned long long)sum);
+            // The first digits of most values are the same, and then a warp adds once.
+            unsigned active = __activemask();
+            int same;
+            __match_all_sync(active, its, &same);
+            unsigned long long* to = reinterpret_cast<unsigned long long*>(&weights[its]);
+            if (same && active == ~0u) {
+                for (int lanes = 16; lanes > 0; lanes /= 2) weight += __shfl_xor_sync(~0u, weight, lanes);
+                if (threadIdx.x % 32 == 0) atomicAdd(to, (unsigned long long)weight);
+            } else {
+                atomicAdd(to, (unsigned long long)weight);
+            }
         });
         __syncthreads();
         if (threadIdx.x < 32) {

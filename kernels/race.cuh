@@ -25,12 +25,14 @@ struct Race {
     bool hot; // at an infinite temperature only the noise counts
     double temperature;
     float slope; // temperature * ln 2: what halving a time is worth
+    float unit;  // of bounds, so that none overflows
     float reach; // what a certain score is less in bounds, whose times are in 2^-37; and how far approximations may be off
 
     __device__ Race(const Stream& stream, float given, int vocab_start)
         : stream(stream), vocab_start(vocab_start), hot(given == INF), temperature(given == INF ? 1.0 : (double)given) {
-        slope = (float)(temperature * 0.6931471805599453);
-        reach = __double2float_ru(temperature * (32 * 0.6931471805599453 + 2.44140625e-4));
+        unit = temperature > 1e30 ? 5.421010862427522e-20f : 1.0f; // 2^-64
+        slope = (float)(temperature * unit * 0.6931471805599453);
+        reach = __double2float_ru(temperature * unit * (32 * 0.6931471805599453 + 2.44140625e-4));
     }
 
     __device__ unsigned token(int column) const { return (unsigned)(vocab_start + column); }
@@ -38,11 +40,11 @@ struct Race {
     __device__ float start(float x) const { return hot && fabsf(x) < INF ? 0.0f : x; }
 
     // No score is above this: of a token that does not come before `time`, nor of any with a smaller logit.
-    __device__ float bound(float x, float time) const { return fmaf(-slope, approximate_log2(time), start(x)); }
+    __device__ float bound(float x, float time) const { return fmaf(-slope, approximate_log2(time), start(x) * unit); }
 
     // What a token reaches for certain that comes by `time`.
     __device__ float reached(float x, float time) const {
-        return fmaxf(__fsub_rd(__fsub_rd(start(x), __fmul_ru(slope, approximate_log2(time))), reach), -INF);
+        return fmaxf(__fsub_rd(__fsub_rd(start(x) * unit, __fmul_ru(slope, approximate_log2(time))), reach), -INF);
     }
 
     __device__ Noise noise(const Words& group, unsigned token, unsigned word) const {

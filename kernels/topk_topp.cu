@@ -89,7 +89,9 @@ __device__ int keep(const Row& row, const Place* places, int number, float top, 
 __device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race, Place last, float top, Contenders& contenders) {
     contenders.clear();
     Best best;
+#pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
+#pragma unroll 1
         for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
             float x = row.at(column);
             if (!(x > -INF) || place_of(x, column) > last || !row.passes_min_p(x, top)) continue;
@@ -114,14 +116,17 @@ __device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race,
 template <typename Weight>
 __device__ __noinline__ Place place_of_target(const Row& row, Place last, long long target, Digits& digits, Weight weight) {
     long long all = 0;
+#pragma unroll 1
     for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
         float x = row.at(column);
         if (x > -INF && place_of(x, column) <= last) all += weight(x);
     }
     if (sum_of_block(all) <= target) return last;
     Place found = 0;
+#pragma unroll 1
     for (int shift = 56; shift >= 0; shift -= 8) {
         unsigned digit = digits.find(target, [&](auto add) {
+#pragma unroll 1
             for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
                 float x = row.at(column);
                 Place place = place_of(x, column);
@@ -136,6 +141,7 @@ __device__ __noinline__ Place place_of_target(const Row& row, Place last, long l
 // One block does it all: any top-k, any ties.
 __device__ __noinline__ void alone(const Row& row, const Race<Noise>& race, const Output& output, Digits& digits, Contenders& contenders) {
     float top = -INF;
+#pragma unroll 1
     for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) top = larger(top, row.at(column));
     top = largest_of_block(top);
     Best best;
@@ -144,6 +150,7 @@ __device__ __noinline__ void alone(const Row& row, const Race<Noise>& race, cons
         Place last = place_of_target(row, NOWHERE, row.top_k, digits, [](float) { return 1ll; });
         if (row.top_p < 1) {
             long long all = 0;
+#pragma unroll 1
             for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
                 float x = row.at(column);
                 if (x > -INF && place_of(x, column) <= last) all += mass(x);
@@ -175,6 +182,7 @@ __device__ unsigned threshold(const float* maxima, int number, int k, Digits& di
     if (number <= k) return 0;
     long long target = k;
     unsigned found = 0;
+#pragma unroll 1
     for (int shift = 24; shift >= 0; shift -= 8) {
         unsigned digit = digits.find(target, [&](auto add) {
             for (int i = threadIdx.x; i < number; i += blockDim.x) {
@@ -231,6 +239,7 @@ __device__ __noinline__ void choose(const Row& row, const Race<Noise>& race, con
     sort(places, number);
     int kept = keep(row, places, min(count, row.top_k), top, masses);
     Best best;
+#pragma unroll 1
     for (int i = threadIdx.x; i < kept; i += blockDim.x) {
         float x = logit_at(places[i]);
         int column = column_at(places[i]);
@@ -293,6 +302,7 @@ __device__ void weigh(const Row& row, Batch<Logits<T_logits>>& batch, float top,
 // The same exactly, into the slot.
 __device__ __noinline__ void weigh_exactly(const Row& row, float top, const Before& place, int begin, int end, Slot& slot) {
     FewMasses all, before;
+#pragma unroll 1
     for (int column = begin + (int)threadIdx.x; column < end; column += blockDim.x) {
         float x = row.at(column);
         Fixed mass(row.scale.relative(x, top));

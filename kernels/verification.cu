@@ -6,151 +6,7 @@
 //
 // The race is over weight / time, the weight being what the target gives a token beyond what the draft model gave it.
 
-#include "mass.cuh"
-#include "race.cuh"
-#include "ragged.cuh"
-
-typedef T_recovered_noise Noise;
-
-const int ACCEPTANCE = 2, RECOVERY = 3; // purposes
-const int MOST_PARTS = 16;
-const int SUM_TILE = 4096; // columns whose weights are summed before they are measured from the row's largest, as in mass.py
-const int WORDS = 8 + 8 * MOST_PARTS;
-
-// An exponential race: the largest weight / time wins. A weight of 0 does not run, and is -inf here.
-struct Residual {
-    Stream stream;
-
-    __device__ unsigned token(int column) const { return (unsigned)column; }
-
-    // Times in 2^-37; f32 noise is off by less than the factor says.
-    __device__ float bound(float weight, float time) const { return __fdividef(weight, time * 0.99999f); }
-    __device__ float reached(float weight, float time) const {
-        return fmaxf(__fdividef(weight, time * (4294967296.0f * 1.00001f)), -INF);
-    }
-
-    __device__ Noise noise(const Words& group, unsigned token, unsigned word) const {
-        return (Noise)1 / arrival<Noise>(stream, group, token, word);
-    }
-
-    __device__ Score score(float weight, double noise) const { return {(double)weight * noise, 0}; }
-    __device__ Score score(float weight, float noise) const { return {(double)(weight * noise), 0}; }
-};
-
-// The probabilities of a row, given as they are.
-struct Probabilities {
-    typedef float Element;
-    const float* row;
-
-    __device__ float probability(float p) const { return p; }
-};
-
-// The probabilities of a row of logits, as softmax gives them.
-template <typename T>
-struct Softmax {
-    typedef T Element;
-    const T* row;
-    Scale scale;
-    float top, part; // `part` is 0 where the row has no distribution
-
-    __device__ float probability(T x) const { return part > 0 ? scale.relative(to_f32(x), top) * part : 0.0f; }
-};
-
-// What a row gives each token beyond the draft's: all but the drafted token where each draft was certain. -1 drafts nothing.
-template <typename Target, bool CERTAIN>
-struct Weights {
-    typedef Target Of;
-    static const bool IS_CERTAIN = CERTAIN;
-    Target target;
-    const float* draft;
-    int drafted;
-
-    __device__ float weigh(typename Target::Element given, float q, int column) const {
-        float p = target.probability(given);
-        float weight = CERTAIN ? (column != drafted && p > 0 ? p : 0.0f) : (p > q ? p - q : 0.0f);
-        return weight > 0 ? weight : -INF;
-    }
-
-    __device__ float at(int column) const { return weigh(target.row[column], CERTAIN ? 0.0f : draft[column], column); }
-};
-
-// One batch of weights. Columns that are not in the row weigh nothing.
-template <typename Source>
-struct WeightBatch {
-    static const int SIZE = 4, CHUNKS = 8;
-    Chunk<typename Source::Of::Element, SIZE> targets[CHUNKS];
-    Chunk<float, SIZE> drafts[Source::IS_CERTAIN ? 1 : CHUNKS];
-    int first, size;
-
-    template <bool DIVISIBLE>
-    __device__ void load(const Source& source, int its_first, int its_size) {
-        first = its_first;
-        size = its_size;
-#pragma unroll
-        for (int i = 0; i < CHUNKS; i++) {
-            targets[i].template load<DIVISIBLE>(source.target.row, column(first, i, 0), size);
-            if (!Source::IS_CERTAIN) drafts[i].template load<DIVISIBLE>(source.draft, column(first, i, 0), size);
-        }
-    }
-
-    __device__ float at(const Source& source, int i, int j) const {
-        int its = column(first, i, j);
-        return its < size ? source.weigh(targets[i].of[j], Source::IS_CERTAIN ? 0.0f : drafts[i].of[j], its) : -INF;
-    }
-
-    __device__ static int column(int first, int i, int j) { return first + (32 * i + (int)threadIdx.x % 32) * SIZE + j; }
-};
-
-// What a request asks for.
-struct Request {
-    int* row; // its tokens, max_spec_len + 1 of them
-    const int* drafts;
-    int num_drafts, max_spec_len, bonus;
-
-    // Writes the drafts that were kept, then the recovered token or, where all were, the bonus, then -1. For one warp.
-    __device__ void write(int kept, int recovered) const {
-        for (int i = threadIdx.x % 32; i <= max_spec_len; i += 32)
-            row[i] = i < kept ? drafts[i] : i > kept ? -1 : kept == num_drafts ? bonus : recovered;
-    }
-};
-
-__device__ bool accepts(float p, float q, const Stream& stream) {
-    double chance = uniform(stream.high_word(0), stream.low_word(0));
-    return p > 0 && q > 0 && (double)(p / q) >= chance;
-}
-
-// Races a part of a row; the last block writes the recovered token.
-template <typename Source>
-__device__ void recover(const Source& source, const Request& request, int kept, const Residual& race, int vocab_size, int part, int parts,
-                        Found* found, unsigned* raced, T_recovered_noise* noise, Contenders& contenders) {
-    int batches = (vocab_size + BATCH - 1) / BATCH;
-    int begin = (int)((long long)batches * part / parts) * BATCH, end = min((int)((long long)batches * (part + 1) / parts) * BATCH, vocab_size);
-    int first = begin + BATCH * (threadIdx.x / 32);
-    WeightBatch<Source> batch;
-    batch.template load<DIVISIBLE_BY_16>(source, first, end);
-    contenders.clear();
-    scan<DIVISIBLE_BY_16>(race, Everyone(), source, batch, first, begin, end, contenders);
-    if (threadIdx.x >= 32) return;
-    Best best = contenders.finish(race, Everyone(), source, begin, end);
-    if (threadIdx.x == 0) found[part].set(best);
-    if (!last_to_arrive(raced, parts)) return;
-    best = Best();
-    for (int other = threadIdx.x; other < parts; other += 32) best.contend(const_cast<const volatile Found&>(found[other]).get());
-    best.contend_warp();
-    if (best.column == NO_COLUMN) {
-        // No residual: the target's own distribution.
-        Weights<typename Source::Of, true> all = {source.target, nullptr, -1};
-        for (int column = threadIdx.x; column < vocab_size; column += 32) {
-            float weight = all.at(column);
-            if (!(weight > 0)) continue;
-            Noise its = race.noise(race.stream.group_words((unsigned)column / GROUP), column, race.stream.high_word(column));
-            best.contend({race.score(weight, its), its, weight, column});
-        }
-        best.contend_warp();
-    }
-    request.write(kept, best.column == NO_COLUMN ? -1 : best.column);
-    if (threadIdx.x == 0) *noise = best.column == NO_COLUMN ? (Noise)0 : (Noise)best.noise;
-}
+#include "verification.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * NUM_WARPS, 2)
 rejection_sample_kernel(int* output_token_ids, T_recovered_noise* recovered_noise, int64_t* scratch, const int* cu_num_draft_tokens,
@@ -161,13 +17,11 @@ rejection_sample_kernel(int* output_token_ids, T_recovered_noise* recovered_nois
     __shared__ int number_kept;
     long long index = blockIdx.x;
     int part = blockIdx.y, parts = gridDim.y;
-    if (is_greedy && is_greedy[index]) {
+    if (is_greedy[index]) {
         if (part == 0 && threadIdx.x == 0) recovered_noise[index] = 0;
         return;
     }
-    Tokens tokens = request_tokens(cu_num_draft_tokens, (int)index, num_tokens);
-    Request request = {output_token_ids + index * ((long long)max_spec_len + 1), draft_token_ids + tokens.start,
-                       min(tokens.end - tokens.start, max_spec_len), max_spec_len, bonus_token_ids[index]};
+    Request request(output_token_ids, cu_num_draft_tokens, draft_token_ids, bonus_token_ids, (int)index, num_tokens, max_spec_len);
     long long seed = seeds[index];
     if (threadIdx.x < 32) {
         int kept = 0;
@@ -175,7 +29,7 @@ rejection_sample_kernel(int* output_token_ids, T_recovered_noise* recovered_nois
             int position = kept + threadIdx.x;
             bool accepted = false;
             if (position < request.num_drafts) {
-                long long token = tokens.start + position;
+                long long token = request.start + position;
                 int draft = request.drafts[position];
                 if (draft >= 0 && draft < vocab_size) {
                     float p = target_probs[token * target_probs_stride + draft];
@@ -198,11 +52,11 @@ rejection_sample_kernel(int* output_token_ids, T_recovered_noise* recovered_nois
         }
         return;
     }
-    long long token = tokens.start + kept;
+    long long token = request.start + kept;
     Weights<Probabilities, NO_DRAFT_PROBS> weights = {{target_probs + token * target_probs_stride}, draft_probs + token * draft_probs_stride,
                                                       request.drafts[kept]};
-    Counters* counters = reinterpret_cast<Counters*>(scratch + index * WORDS);
-    Found* found = reinterpret_cast<Found*>(scratch + index * WORDS + 8);
+    Counters* counters = reinterpret_cast<Counters*>(scratch + index * HEADER);
+    Found* found = reinterpret_cast<Found*>(scratch + index * HEADER + 8);
     recover(weights, request, kept, Residual{Stream(seed, first_positions[index], RECOVERY)}, vocab_size, part, parts, found,
             &counters->raced, recovered_noise + index, contenders);
 }

@@ -9,7 +9,6 @@ use rayon::prelude::*;
 
 use super::TILE;
 use super::exponential_race::{Best, Noise, better};
-use super::largest::largest_of;
 use super::noise::InverseExponential;
 use super::weights::{SPAN, Target, Weights};
 use crate::noise::{GROUP, time};
@@ -53,8 +52,11 @@ fn tile_race<T: Target, N: DrawnNoise>(all: Weights<'_, T>, start: usize, end: u
         stream.fill_group_words(start as u32 / GROUP, &mut words);
         let groups = weights.as_chunks::<{ GROUP as usize }>().0.iter().zip(words.as_chunks::<4>().0);
         for (number, (weights, &words)) in groups.enumerate() {
-            let (top, _) = largest_of(weights);
-            if can_win(top, earliest(words[0]), threshold(best.0)) {
+            let (earliest, threshold, mut any) = (earliest(words[0]), threshold(best.0), false);
+            for &weight in weights {
+                any |= can_win(weight, earliest, threshold);
+            }
+            if any {
                 best = run_group(best, start + number * GROUP as usize, weights, words, &stream);
             }
         }

@@ -1,13 +1,12 @@
 //! The Gumbel-max race over one row: which token has the largest logit + temperature * noise, the sum taken exactly.
 //!
-//! The 32 tokens of a group share the bound of their noise, so only groups whose largest logit may win with it are looked
+//! The 32 tokens of a group share the bound of their noise, so only groups of which a token may win with it are looked
 //! at further, and of these only tokens that may win with what two numbers tell of their noise: some tens of a hundred
-//! thousand. So f64 noise costs hardly more than f32 noise. Bounds and largest logits are calculated side by side.
+//! thousand. So f64 noise costs hardly more than f32 noise. All this is calculated side by side.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
 
-use super::largest::largest_of;
 use super::selection::Kept;
 use super::{Logit, TILE};
 use crate::noise::{Arrivals, GROUP, Noise, gumbel_bound};
@@ -103,10 +102,11 @@ impl<N: Noise> Race<N> {
         }
     }
 
-    /// Whether a token, with noise of no more than `bound`, can win against `threshold`. Rounding keeps the order.
+    /// Whether a token, with noise of no more than `bound`, can win against `threshold`, or is NaN. Rounding keeps the order.
     #[inline(always)]
+    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN must be seen")]
     fn can_win(&self, logit: f32, bound: f32, threshold: f32) -> bool {
-        self.scale.mul_add(bound, self.runs(logit)) >= threshold
+        !(self.scale.mul_add(bound, self.runs(logit)) < threshold)
     }
 
     /// Lets those of a group run that can win; they begin with `column`.
@@ -128,6 +128,7 @@ impl<N: Noise> Race<N> {
     /// Lets a token run.
     #[inline(always)]
     fn run(&mut self, column: usize, logit: f32, noise: N) {
+        self.nan |= logit.is_nan();
         let sum = exact_sum(f64::from(self.runs(logit)), f64::from(self.scale) * noise.into());
         if beats(sum, self.leader) {
             self.leader = sum;
@@ -187,9 +188,11 @@ fn tile_race<L: Logit, N: Noise>(logits: &[L], column: usize, race: Race<N>, kep
         let mut end = GROUP as usize - lane;
         for &words in words.as_chunks::<4>().0 {
             let (group, rest) = some.split_at(some.len().min(end));
-            let (top, nan) = largest_of(group);
-            race.nan |= nan;
-            if race.can_win(top, gumbel_bound(words[0]), race.threshold()) {
+            let (bound, threshold, mut any) = (gumbel_bound(words[0]), race.threshold(), false);
+            for &logit in group {
+                any |= race.can_win(logit, bound, threshold);
+            }
+            if any {
                 race.run_group(column, group, words);
             }
             column += group.len();
@@ -209,7 +212,6 @@ mod tests {
         let Some(mut race) = Race::<N>::new(temperature, stream, start) else { return invalid() };
         for (column, logit) in logits.iter().enumerate() {
             let x = logit.to_f32();
-            race.nan |= x.is_nan();
             race.run(column, x, N::gumbel(time::<N>(&stream, race.token(column))));
         }
         race.drawn()

@@ -35,10 +35,8 @@ mod scratch;
 mod selection;
 mod slots;
 mod softmax;
-#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
 mod topk_topp;
-#[cfg_attr(not(test), expect(dead_code, reason = "no signature has it yet"))]
-mod verify;
+mod verification;
 mod weights;
 
 use half::slice::HalfFloatSliceExt;

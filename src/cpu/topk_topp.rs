@@ -1,14 +1,19 @@
-//! Drawing a token from what top-k, top-p and min-p keep of a row, without writing the row that they leave.
+//! Drawing a token from what top-k, top-p and min-p keep of a row, without writing the row that they leave. Its twin is
+//! `kernels/topk_topp.cu`.
 //!
 //! It is the race of `gumbel_race.rs` among the tokens that `selection.rs` keeps, run with their own logits. Where these
 //! are few, no other token's noise is drawn.
 
 use std::cell::Cell;
 
+use rayon::prelude::*;
+
 use super::gumbel_race::{Drawn, Race, invalid};
 use super::order::{logit_at, token_at};
 use super::selection::{Kept, Limits};
 use super::{Logit, scratch};
+use crate::CpuArm;
+use crate::kernels::{TopKTopPSampleCpu, TopKTopPSampleL, TopKTopPSampleSampledNoise};
 use crate::noise::Noise;
 use crate::philox::Stream;
 
@@ -20,7 +25,7 @@ thread_local! {
 }
 
 /// What a row draws within `limits`: the token, its logit and its noise.
-pub(super) fn top_k_top_p_sample<L: Logit, N: Noise>(logits: &[L], limits: Limits, stream: Stream) -> Drawn<N> {
+fn top_k_top_p_sample<L: Logit, N: Noise>(logits: &[L], limits: Limits, stream: Stream) -> Drawn<N> {
     let race = Race::<N>::new(limits.temperature, stream, 0).filter(|_| limits.are_valid());
     let Some(mut race) = race else { return invalid() };
     scratch::with(&PLACES, |places| {
@@ -41,6 +46,33 @@ pub(super) fn top_k_top_p_sample<L: Logit, N: Noise>(logits: &[L], limits: Limit
         }
         race.drawn()
     })
+}
+
+impl<L: TopKTopPSampleL + Logit, N: TopKTopPSampleSampledNoise + Noise> CpuArm for TopKTopPSampleCpu<'_, L, N> {
+    fn run(self) {
+        let Self {
+            output_token_ids,
+            sampled_logits,
+            sampled_noise,
+            logits,
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            seeds,
+            positions,
+            purpose,
+            vocab_size,
+        } = self;
+        let vocab_size = vocab_size as usize;
+        let outputs = output_token_ids.par_iter_mut().zip(sampled_logits).zip(sampled_noise);
+        outputs.enumerate().for_each(|(row, ((token, logit), noise))| {
+            let limits =
+                Limits { temperature: temperature[row], top_k: top_k[row], top_p: top_p[row], min_p: min_p[row] };
+            let stream = Stream::new(seeds[row], positions[row], purpose);
+            (*token, *logit, *noise) = top_k_top_p_sample(&logits.row(row)[..vocab_size], limits, stream);
+        });
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Verifies drafted tokens: by the ratio of probabilities, as vLLM V1's class of this name does, or by drawing from the target.
 
 use super::logits::Logits;
-use super::rejection_scratch::RejectionScratch;
-use super::topk_topp_sampler::TopKTopPSampler;
+use super::rejection_scratch::{RejectionScratch, part_words};
+use super::topk_topp_sampler::{SampledNoise, TopKTopPSampler, with_sampled_noise};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernels::{DrawUniformProbs, RejectionGreedySample, RejectionRandomSample};
@@ -137,6 +137,9 @@ impl RejectionSampler {
         if self.verification == Verification::Sampled && metadata.synthetic_conditional_rates.is_some() {
             return refuse("no synthetic rates with sampled verification".into(), "some");
         }
+        if metadata.synthetic_conditional_rates.is_some() && !metadata.all_greedy && !scratch.is_for_synthetic_rates() {
+            return refuse("scratch made with_synthetic_rates".into(), "other scratch");
+        }
         Ok(())
     }
 }
@@ -155,7 +158,7 @@ struct Step<'a, 'b> {
 impl Step<'_, '_> {
     fn reject(&mut self, mut output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
         let metadata = self.metadata;
-        if !metadata.all_greedy || metadata.synthetic_conditional_rates.is_some() {
+        if metadata.synthetic_conditional_rates.is_some() {
             self.draw_uniform_probs()?;
         }
         if !metadata.all_random {
@@ -164,12 +167,38 @@ impl Step<'_, '_> {
             let is_greedy = if metadata.all_greedy { None } else { metadata.is_greedy };
             self.keep_equal(output.reborrow(), is_greedy, metadata.synthetic_conditional_rates)?;
         }
-        if !metadata.all_greedy {
+        if metadata.all_greedy {
+            return Ok(());
+        }
+        if metadata.synthetic_conditional_rates.is_some() {
             self.target_probs()?;
             self.sample_recovered_tokens(draft_probs)?;
-            self.keep_by_ratio(output, draft_probs)?;
+            return self.keep_by_rates(output, draft_probs);
         }
-        Ok(())
+        self.keep_by_ratio(output, draft_probs)
+    }
+
+    /// Keeps drafts while the ratio of probabilities reaches their uniforms, and recovers the first that is not kept.
+    fn keep_by_ratio(&mut self, output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
+        let (metadata, rows, vocab_size) = (self.metadata, self.tokens, self.target_logits.vocab_size());
+        let requests = metadata.cu_num_draft_tokens.layout().columns();
+        let mut temperature = metadata.temperature;
+        let RejectionScratch { sampling, tokens, recovered_noise, parts, no_greedy, .. } = &mut *self.scratch;
+        let of_tokens = tokens.metadata(metadata, rows)?;
+        let mut logits = self.target_logits;
+        if of_tokens.filters() {
+            self.sampler.filter(logits, &of_tokens, sampling, self.device)?;
+            (logits, temperature) = (sampling.filtered(rows)?.into(), sampling.ones(requests)?);
+        }
+        let is_greedy = match metadata.is_greedy {
+            Some(is_greedy) if !metadata.all_random => is_greedy,
+            _ => no_greedy.view().slice(0..requests)?,
+        };
+        let parts = parts.view_mut().matrix(requests, part_words(vocab_size))?;
+        let bonus = self.bonus_token_ids;
+        with_sampled_noise!(recovered_noise, requests, noise => {
+            logits.verify(output, noise, parts, draft_probs, temperature, is_greedy, bonus, metadata, self.device)
+        })
     }
 
     /// Draws from the target at every position, as a request without drafts would, and keeps what equals it.
@@ -240,7 +269,8 @@ impl Step<'_, '_> {
         .launch(self.device)
     }
 
-    fn keep_by_ratio(&self, mut output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
+    /// Keeps drafts at synthetic rates.
+    fn keep_by_rates(&self, mut output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
         let vocab_size = self.target_logits.vocab_size();
         RejectionRandomSample {
             output_token_ids: output.reborrow(),

@@ -2,8 +2,8 @@
 
 use super::metadata::SamplingMetadata;
 use super::noise::InverseExponential;
-use super::rejection_sampler::{RejectionSampler, SpecDecodeMetadata, Verification};
-use super::topk_topp_sampler::SamplingScratch;
+use super::rejection_sampler::{RejectionSampler, SpecDecodeMetadata};
+use super::topk_topp_sampler::{SampledNoise, SamplingScratch};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::Result;
@@ -22,6 +22,14 @@ pub struct RejectionScratch {
     pub(super) noise: InverseExponential,
     pub(super) recovered_token_ids: Buffer<i32>,
     pub(super) target_token_ids: Buffer<i32>,
+    pub(super) recovered_noise: SampledNoise,
+    pub(super) parts: Buffer<i64>,
+    pub(super) no_greedy: Buffer<bool>,
+}
+
+/// Words in which the blocks of a GPU that look at parts of a row meet, as `rejection_sample_from_logits` says.
+pub(super) fn part_words(vocab_size: usize) -> usize {
+    2 * vocab_size.div_ceil(4096) + 136
 }
 
 /// Parameters of requests, once for each drafted token.
@@ -44,12 +52,10 @@ impl RejectionScratch {
     ) -> usize {
         let parameters = 3 * size_of::<f32>() + size_of::<i32>() + size_of::<i64>();
         let outputs = size_of::<f64>() + 2 * size_of::<i32>();
-        let rejection = sampler.verification() == Verification::Rejection;
-        let probs = if rejection { vocab_size * size_of::<f32>() } else { 0 };
-        let noise = if rejection { max_requests * vocab_size } else { 0 };
+        let noise = InverseExponential::element_bytes(sampler.sampler().use_fp64_gumbel());
         SamplingScratch::required_bytes(sampler.sampler(), max_tokens, vocab_size)
-            + max_tokens * (parameters + outputs + probs)
-            + noise * InverseExponential::element_bytes(sampler.sampler().use_fp64_gumbel())
+            + max_tokens * (parameters + outputs)
+            + max_requests * (noise + part_words(vocab_size) * size_of::<i64>() + size_of::<bool>())
     }
 
     /// Memory for steps of at most so many requests and drafted tokens.
@@ -63,9 +69,37 @@ impl RejectionScratch {
         vocab_size: usize,
         device: &Device,
     ) -> Result<RejectionScratch> {
-        let rejection = sampler.verification() == Verification::Rejection;
-        let (probs, noise) = if rejection { (max_tokens * vocab_size, max_requests * vocab_size) } else { (0, 0) };
+        RejectionScratch::with(sampler, max_requests, max_tokens, vocab_size, false, device)
+    }
+
+    /// Memory for steps with synthetic rates, too, which need a distribution for each drafted token and noise for each request: beyond
+    /// [`RejectionScratch::required_bytes`], `max_tokens * vocab_size` values of f32 and `max_requests * vocab_size` of noise.
+    ///
+    /// # Errors
+    /// Where the GPU has no memory left.
+    pub fn with_synthetic_rates(
+        sampler: &RejectionSampler,
+        max_requests: usize,
+        max_tokens: usize,
+        vocab_size: usize,
+        device: &Device,
+    ) -> Result<RejectionScratch> {
+        RejectionScratch::with(sampler, max_requests, max_tokens, vocab_size, true, device)
+    }
+
+    fn with(
+        sampler: &RejectionSampler,
+        max_requests: usize,
+        max_tokens: usize,
+        vocab_size: usize,
+        synthetic: bool,
+        device: &Device,
+    ) -> Result<RejectionScratch> {
+        let (probs, noise) = if synthetic { (max_tokens * vocab_size, max_requests * vocab_size) } else { (0, 0) };
         Ok(RejectionScratch {
+            recovered_noise: SampledNoise::new(sampler.sampler(), max_requests, device)?,
+            parts: Buffer::zeros(device, max_requests * part_words(vocab_size))?,
+            no_greedy: Buffer::from_slice(device, &vec![false; max_requests])?,
             max_requests,
             max_tokens,
             sampling: SamplingScratch::new(sampler.sampler(), max_tokens, vocab_size, device)?,
@@ -82,6 +116,13 @@ impl RejectionScratch {
             recovered_token_ids: Buffer::zeros(device, max_tokens)?,
             target_token_ids: Buffer::zeros(device, max_tokens)?,
         })
+    }
+}
+
+impl RejectionScratch {
+    /// Whether there is memory for synthetic rates.
+    pub(super) fn is_for_synthetic_rates(&self) -> bool {
+        self.max_tokens == 0 || self.target_probs.view().layout().columns() > 0
     }
 }
 

@@ -1,6 +1,6 @@
 //! Draws a token of each row after top-k, top-p and min-p: the last step of sampling, as vLLM V1's class of this name is.
 
-use super::logits::Logits;
+use super::logits::{Filters, Logits};
 use super::metadata::SamplingMetadata;
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -26,10 +26,34 @@ pub struct SamplingScratch {
     sampled_logits: Buffer<f32>,
     sampled_noise: SampledNoise,
     parts: Buffer<i64>,
+    filtering_parts: Buffer<i64>,
 }
 
 /// Words in which the blocks of a GPU that look at parts of a row meet, as `gumbel_sample` says.
 const PART_WORDS: usize = 520;
+
+/// The same of `top_k_top_p_sample`.
+fn filtering_part_words(vocab_size: usize) -> usize {
+    vocab_size.div_ceil(64) + 136
+}
+
+/// Runs an expression with the memory of the winner's noise, of whichever precision it is.
+macro_rules! with_sampled_noise {
+    ($noise:expr, $rows:expr, $view:ident => $body:expr) => {
+        match $noise {
+            SampledNoise::F32(buffer) => {
+                let $view = buffer.view_mut().slice(0..$rows)?;
+                $body
+            }
+            SampledNoise::F64(buffer) => {
+                let $view = buffer.view_mut().slice(0..$rows)?;
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use with_sampled_noise;
 
 /// The winner's noise, in the precision that the race was run with.
 #[derive(Debug)]
@@ -38,11 +62,25 @@ pub(super) enum SampledNoise {
     F64(Buffer<f64>),
 }
 
+impl SampledNoise {
+    pub(super) fn new(sampler: TopKTopPSampler, rows: usize, device: &Device) -> Result<SampledNoise> {
+        Ok(if sampler.use_fp64_gumbel {
+            SampledNoise::F64(Buffer::zeros(device, rows)?)
+        } else {
+            SampledNoise::F32(Buffer::zeros(device, rows)?)
+        })
+    }
+}
+
 impl SamplingScratch {
     /// Bytes of device memory that [`SamplingScratch::new`] takes.
     pub fn required_bytes(sampler: TopKTopPSampler, max_rows: usize, vocab_size: usize) -> usize {
         let noise = if sampler.use_fp64_gumbel { size_of::<f64>() } else { size_of::<f32>() };
-        max_rows * (vocab_size * size_of::<f32>() + 4 * size_of::<f32>() + noise + PART_WORDS * size_of::<i64>())
+        max_rows
+            * (vocab_size * size_of::<f32>()
+                + 4 * size_of::<f32>()
+                + noise
+                + (PART_WORDS + filtering_part_words(vocab_size)) * size_of::<i64>())
     }
 
     /// Memory for draws of at most `max_rows` rows.
@@ -63,12 +101,9 @@ impl SamplingScratch {
             ones: Buffer::from_slice(device, &vec![1.0; max_rows])?,
             no_min_p: Buffer::zeros(device, max_rows)?,
             sampled_logits: Buffer::zeros(device, max_rows)?,
-            sampled_noise: if sampler.use_fp64_gumbel {
-                SampledNoise::F64(Buffer::zeros(device, max_rows)?)
-            } else {
-                SampledNoise::F32(Buffer::zeros(device, max_rows)?)
-            },
+            sampled_noise: SampledNoise::new(sampler, max_rows, device)?,
             parts: Buffer::zeros(device, max_rows * PART_WORDS)?,
+            filtering_parts: Buffer::zeros(device, max_rows * filtering_part_words(vocab_size))?,
         })
     }
 
@@ -142,21 +177,20 @@ impl TopKTopPSampler {
         if metadata.all_greedy {
             return logits.argmax(output_token_ids, device);
         }
-        let filters = metadata.filters();
-        if filters {
-            self.filter(logits, metadata, scratch, device)?;
+        let SamplingScratch { no_top_k, ones, no_min_p, sampled_logits, sampled_noise, parts, filtering_parts, .. } =
+            scratch;
+        let race = Race { metadata, purpose, sampled_logits, sampled_noise };
+        if !metadata.filters() {
+            return race.run(output_token_ids, logits, parts, device);
         }
-        let SamplingScratch { filtered, ones, sampled_logits, sampled_noise, parts, vocab_size, .. } = scratch;
-        let (logits, temperature) = if filters {
-            (filtered.view().matrix(rows, *vocab_size)?.into(), ones.view().slice(0..rows)?)
-        } else {
-            (logits, metadata.temperature)
+        let (no_top_k, no_top_p, no_min_p) =
+            (no_top_k.view().slice(0..rows)?, ones.view().slice(0..rows)?, no_min_p.view().slice(0..rows)?);
+        let filters = Filters {
+            top_k: metadata.top_k.unwrap_or(no_top_k),
+            top_p: metadata.top_p.unwrap_or(no_top_p),
+            min_p: metadata.min_p.unwrap_or(no_min_p),
         };
-        Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts }.run(
-            output_token_ids,
-            logits,
-            device,
-        )
+        race.run_filtered(output_token_ids, logits, filters, filtering_parts, device)
     }
 
     /// The number of rows, which the scratch must have room for.
@@ -176,29 +210,37 @@ impl TopKTopPSampler {
 
 /// One Gumbel race over given logits.
 struct Race<'a, 'b> {
-    temperature: View<'a, f32>,
     metadata: &'a SamplingMetadata<'a>,
     purpose: Purpose,
     sampled_logits: &'b mut Buffer<f32>,
     sampled_noise: &'b mut SampledNoise,
-    parts: &'b mut Buffer<i64>,
 }
 
 impl Race<'_, '_> {
-    fn run(self, output_token_ids: ViewMut<'_, i32>, logits: Logits<'_>, device: &Device) -> Result<()> {
+    fn run(self, tokens: ViewMut<'_, i32>, logits: Logits<'_>, parts: &mut Buffer<i64>, device: &Device) -> Result<()> {
         let rows = logits.num_rows();
-        let Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts } = self;
+        let Race { metadata, purpose, sampled_logits, sampled_noise } = self;
+        let sampled = sampled_logits.view_mut().slice(0..rows)?;
         let parts = parts.view_mut().matrix(rows, PART_WORDS)?;
-        let sampled_logits = sampled_logits.view_mut().slice(0..rows)?;
-        match sampled_noise {
-            SampledNoise::F32(noise) => {
-                let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
-            }
-            SampledNoise::F64(noise) => {
-                let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
-            }
-        }
+        with_sampled_noise!(sampled_noise, rows, noise => {
+            logits.race(tokens, sampled, noise, parts, metadata, purpose, device)
+        })
+    }
+
+    fn run_filtered(
+        self,
+        tokens: ViewMut<'_, i32>,
+        logits: Logits<'_>,
+        filters: Filters<'_>,
+        parts: &mut Buffer<i64>,
+        device: &Device,
+    ) -> Result<()> {
+        let rows = logits.num_rows();
+        let Race { metadata, purpose, sampled_logits, sampled_noise } = self;
+        let sampled = sampled_logits.view_mut().slice(0..rows)?;
+        let parts = parts.view_mut().matrix(rows, filtering_part_words(logits.vocab_size()))?;
+        with_sampled_noise!(sampled_noise, rows, noise => {
+            logits.filtered_race(tokens, sampled, noise, parts, filters, metadata, purpose, device)
+        })
     }
 }

@@ -331,6 +331,10 @@ fn what_cannot_be_honoured_is_refused() {
         run(Verification::Sampled, synthetic, false, 2),
         "RejectionSampler: expected no synthetic rates with sampled verification, got some"
     );
+    assert_eq!(
+        run(Verification::Rejection, synthetic, false, 2),
+        "RejectionSampler: expected scratch made with_synthetic_rates, got other scratch"
+    );
     let both = SpecDecodeMetadata { all_greedy: true, ..random };
     assert_eq!(
         run(Verification::Rejection, both, true, 2),

@@ -23,7 +23,8 @@ pub fn new(case: &Case<'_>, inputs: &Inputs, device: &Device) -> Result<Box<dyn 
         Layer::Sample | Layer::Argmax => Box::new(Sample::new(case, rows)?),
         Layer::Softmax | Layer::LogSoftmax | Layer::TopLogprobs => Box::new(Distribution::new(case, rows)?),
         Layer::Verify => Box::new(Verify::new(case, inputs, rows)?),
-        Layer::VerifyProbs => Box::new(VerifyProbs::new(case, inputs, rows)?),
+        Layer::VerifyProbs if case.workload.use_fp64_gumbel => Box::new(VerifyProbs::<f64>::new(case, inputs, rows)?),
+        Layer::VerifyProbs => Box::new(VerifyProbs::<f32>::new(case, inputs, rows)?),
     })
 }
 

@@ -1,12 +1,15 @@
 //! The steps that verify drafts: from the target's logits, or from its distributions.
 
-use tidelock::kernels::{DrawUniformProbs, RejectionRandomSample};
-use tidelock::sampling::{InverseExponential, RejectionSampler, RejectionScratch, SpecDecodeMetadata, Verification};
-use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose, Result};
+use tidelock::kernels::{RejectionSample, RejectionSampleRecoveredNoise};
+use tidelock::sampling::{RejectionSampler, RejectionScratch, SpecDecodeMetadata, Verification};
+use tidelock::{AsView, AsViewMut, Buffer, Device, Result};
 
 use super::definition::Case;
-use super::inputs::{Inputs, bytes, positions, seeds};
+use super::inputs::{Inputs, bytes, positions};
 use super::steps::{Rows, Step};
+
+/// Words in which the blocks of a GPU that look at parts of a row meet, as `rejection_sample` says.
+const PART_WORDS: usize = 136;
 
 /// Requests with drafts.
 struct Drafts {
@@ -93,69 +96,48 @@ impl Step for Verify {
     }
 }
 
-/// Verification where the target's distributions are given, as vLLM V1's kernels do it.
-pub struct VerifyProbs {
+/// Verification where the target's distributions are given.
+pub struct VerifyProbs<N> {
     rows: Rows,
     drafts: Drafts,
     target_probs: Buffer<f32>,
-    uniform_probs: Buffer<f64>,
-    token_seeds: Buffer<i64>,
-    noise: InverseExponential,
-    recovered_token_ids: Buffer<i32>,
+    is_greedy: Buffer<bool>,
+    recovered_noise: Buffer<N>,
+    scratch: Buffer<i64>,
 }
 
-impl VerifyProbs {
-    pub fn new(case: &Case<'_>, inputs: &Inputs, rows: Rows) -> Result<VerifyProbs> {
+impl<N: RejectionSampleRecoveredNoise> VerifyProbs<N> {
+    pub fn new(case: &Case<'_>, inputs: &Inputs, rows: Rows) -> Result<VerifyProbs<N>> {
         let device = &rows.device;
-        let token_seeds = seeds(case.batch).into_iter().flat_map(|seed| vec![seed; case.drafts]);
         Ok(VerifyProbs {
             drafts: Drafts::new(case, inputs, device)?,
             target_probs: Buffer::from_slice(device, &inputs.target_probs)?,
-            uniform_probs: Buffer::zeros(device, rows.rows)?,
-            token_seeds: Buffer::from_slice(device, &token_seeds.collect::<Vec<_>>())?,
-            noise: InverseExponential::new(device, case.workload.use_fp64_gumbel, case.batch * case.vocab_size)?,
-            recovered_token_ids: Buffer::zeros(device, rows.rows)?,
+            is_greedy: Buffer::from_slice(device, &vec![false; case.batch])?,
+            recovered_noise: Buffer::zeros(device, case.batch)?,
+            scratch: Buffer::zeros(device, case.batch * PART_WORDS)?,
             rows,
         })
     }
 }
 
-impl Step for VerifyProbs {
+impl<N: RejectionSampleRecoveredNoise> Step for VerifyProbs<N> {
     fn run(&mut self) -> Result<()> {
-        let VerifyProbs { rows, drafts, target_probs, uniform_probs, token_seeds, noise, recovered_token_ids } = self;
-        let device = &rows.device;
-        let draft_probs = drafts.draft_probs.view().matrix(rows.rows, rows.vocab_size)?;
-        let target_probs = target_probs.view().matrix(rows.rows, rows.vocab_size)?;
-        DrawUniformProbs {
-            output: uniform_probs.view_mut(),
-            seeds: token_seeds.view(),
-            positions: rows.positions.view(),
-            purpose: Purpose::Acceptance.into(),
-        }
-        .launch(device)?;
-        let (seeds, first) = (rows.seeds.view(), drafts.first_positions.view());
-        noise.draw(seeds, first, Purpose::Recovery, rows.vocab_size, device)?;
-        noise.sample_recovered_tokens(
-            recovered_token_ids.view_mut(),
-            drafts.cu_num_draft_tokens.view(),
-            drafts.draft_token_ids.view(),
-            Some(draft_probs),
-            target_probs,
-            device,
-        )?;
-        RejectionRandomSample {
+        let VerifyProbs { rows, drafts, target_probs, is_greedy, recovered_noise, scratch } = self;
+        RejectionSample {
             output_token_ids: drafts.output.view_mut().matrix(drafts.batch, drafts.drafts + 1)?,
+            recovered_noise: recovered_noise.view_mut(),
+            scratch: scratch.view_mut().matrix(drafts.batch, PART_WORDS)?,
             cu_num_draft_tokens: drafts.cu_num_draft_tokens.view(),
             draft_token_ids: drafts.draft_token_ids.view(),
-            draft_probs: Some(draft_probs),
-            target_probs,
+            draft_probs: Some(drafts.draft_probs.view().matrix(rows.rows, rows.vocab_size)?),
+            target_probs: target_probs.view().matrix(rows.rows, rows.vocab_size)?,
             bonus_token_ids: drafts.bonus_token_ids.view(),
-            recovered_token_ids: recovered_token_ids.view(),
-            uniform_probs: uniform_probs.view(),
-            is_greedy: None,
-            synthetic_conditional_rates: None,
+            is_greedy: is_greedy.view(),
+            seeds: rows.seeds.view(),
+            positions: rows.positions.view(),
+            first_positions: drafts.first_positions.view(),
         }
-        .launch(device)
+        .launch(&rows.device)
     }
 
     fn output(&self) -> Result<Vec<u8>> {

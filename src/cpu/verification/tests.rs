@@ -66,8 +66,9 @@ macro_rules! check {
     ($noise:ty) => {
         for number in 0..120 {
             let batch = Batch::new(number);
-            let (with_draft, rates) = (number % 2 == 0, [0.9_f32, 0.5, 0.0, 1.0]);
-            let (greedy, synthetic) = (number % 5 == 1, number % 7 == 3);
+            let with_draft = number % 2 == 0;
+            let greedy = number % 5 == 1;
+            let is_greedy = if greedy { batch.is_greedy.clone() } else { vec![false; 5] };
             // One after the other.
             let device = Device::Cpu;
             let (mut probs, mut uniform) = (vec![0.0_f32; 12 * VOCAB], vec![0.0_f64; 12]);
@@ -117,7 +118,7 @@ macro_rules! check {
                 recovered_token_ids: recovered.view(),
                 uniform_probs: uniform.view(),
                 is_greedy: greedy.then(|| batch.is_greedy.view()),
-                synthetic_conditional_rates: synthetic.then(|| rates.view()),
+                synthetic_conditional_rates: None,
             }
             .launch(&device)
             .unwrap();
@@ -131,8 +132,7 @@ macro_rules! check {
                 seeds: &batch.seeds,
                 positions: &batch.positions,
                 first_positions: &batch.first_positions,
-                is_greedy: greedy.then_some(&batch.is_greedy),
-                synthetic_conditional_rates: synthetic.then_some(&rates),
+                is_greedy: &is_greedy,
                 max_spec_len: MOST as i32,
                 num_tokens: 12,
                 vocab_size: VOCAB as i32,
@@ -140,12 +140,15 @@ macro_rules! check {
             let mut tokens = vec![-7; 5 * (MOST + 1)];
             let mut noise = vec![-1.0 as $noise; 5];
             let output = RowsMut::new(&mut tokens, matrix(5, MOST + 1));
-            rejection_sample(output, &mut noise, Rows::new(&probs, matrix(12, VOCAB)), drafts);
+            let probs = Rows::new(&probs, matrix(12, VOCAB));
+            drafts.verify(output, &mut noise, |_, token| &probs.row(token)[..VOCAB]);
             assert_eq!(tokens, expected, "batch {number}");
             let (mut again, mut noise_again) = (vec![-7; 5 * (MOST + 1)], vec![-1.0 as $noise; 5]);
             let output = RowsMut::new(&mut again, matrix(5, MOST + 1));
             let logits = Rows::new(&batch.logits, matrix(12, VOCAB));
-            rejection_sample_from_logits(output, &mut noise_again, logits, &batch.temperature, drafts);
+            drafts.verify(output, &mut noise_again, |request, token| {
+                Softmax::of(&logits.row(token)[..VOCAB], batch.temperature[request])
+            });
             assert_eq!((&again, &noise_again), (&expected, &noise), "batch {number}, from logits");
             for (request, tokens) in request_tokens(&batch.ends, 12).enumerate() {
                 let row = &expected[request * (MOST + 1)..][..MOST + 1];

@@ -1,4 +1,5 @@
-//! Verifying drafts and drawing what replaces the first that is rejected, in one go.
+//! Verifying drafts and drawing what replaces the first that is rejected, in one go. Its twins are `kernels/verification.cu` and
+//! `kernels/verification_logits.cu`.
 //!
 //! What comes out is what `draw_uniform_probs`, `draw_inverse_exponential`, `sample_recovered_tokens` and
 //! `rejection_random_sample` give together. But a uniform is drawn where a draft is judged by it, a token is recovered
@@ -14,6 +15,11 @@ use super::ragged::request_tokens;
 use super::rejection::{at_most, verify};
 use super::weights::{Softmax, Taken, Target, Weights};
 use super::{Logit, scratch};
+use crate::CpuArm;
+use crate::kernels::{
+    RejectionSampleCpu, RejectionSampleFromLogitsCpu, RejectionSampleFromLogitsL,
+    RejectionSampleFromLogitsRecoveredNoise, RejectionSampleRecoveredNoise,
+};
 use crate::noise::uniform_f64;
 use crate::philox::Stream;
 use crate::purpose::Purpose;
@@ -32,35 +38,85 @@ pub(super) struct Drafts<'a> {
     pub(super) positions: &'a [i64],
     /// One a request: that of its recovered token's noise.
     pub(super) first_positions: &'a [i64],
-    pub(super) is_greedy: Option<&'a [bool]>,
-    pub(super) synthetic_conditional_rates: Option<&'a [f32]>,
+    pub(super) is_greedy: &'a [bool],
     pub(super) max_spec_len: i32,
     pub(super) num_tokens: i32,
     pub(super) vocab_size: i32,
 }
 
-/// Over given probabilities. Writes the tokens of each request that is not greedy, and the noise of the token that was
-/// recovered for it, 0 where none was.
-pub(super) fn rejection_sample<N: DrawnNoise>(
-    output_token_ids: RowsMut<'_, i32>,
-    recovered_noise: &mut [N],
-    target_probs: Rows<'_, f32>,
-    drafts: Drafts<'_>,
-) {
-    drafts.verify(output_token_ids, recovered_noise, |_, token| &target_probs.row(token)[..drafts.vocab_size as usize]);
+impl<N: RejectionSampleRecoveredNoise + DrawnNoise> CpuArm for RejectionSampleCpu<'_, N> {
+    fn run(self) {
+        let Self {
+            output_token_ids,
+            recovered_noise,
+            cu_num_draft_tokens,
+            draft_token_ids,
+            draft_probs,
+            target_probs,
+            bonus_token_ids,
+            is_greedy,
+            seeds,
+            positions,
+            first_positions,
+            max_spec_len,
+            num_tokens,
+            vocab_size,
+        } = self;
+        let drafts = Drafts {
+            cu_num_draft_tokens,
+            draft_token_ids,
+            draft_probs,
+            bonus_token_ids,
+            seeds,
+            positions,
+            first_positions,
+            is_greedy,
+            max_spec_len,
+            num_tokens,
+            vocab_size,
+        };
+        drafts.verify(output_token_ids, recovered_noise, |_, token| &target_probs.row(token)[..vocab_size as usize]);
+    }
 }
 
-/// Over the softmax of logits at each request's temperature.
-pub(super) fn rejection_sample_from_logits<L: Logit, N: DrawnNoise>(
-    output_token_ids: RowsMut<'_, i32>,
-    recovered_noise: &mut [N],
-    target_logits: Rows<'_, L>,
-    temperature: &[f32],
-    drafts: Drafts<'_>,
-) {
-    drafts.verify(output_token_ids, recovered_noise, |request, token| {
-        Softmax::of(&target_logits.row(token)[..drafts.vocab_size as usize], temperature[request])
-    });
+impl<L: RejectionSampleFromLogitsL + Logit, N: RejectionSampleFromLogitsRecoveredNoise + DrawnNoise> CpuArm
+    for RejectionSampleFromLogitsCpu<'_, L, N>
+{
+    fn run(self) {
+        let Self {
+            output_token_ids,
+            recovered_noise,
+            cu_num_draft_tokens,
+            draft_token_ids,
+            draft_probs,
+            target_logits,
+            temperature,
+            bonus_token_ids,
+            is_greedy,
+            seeds,
+            positions,
+            first_positions,
+            max_spec_len,
+            num_tokens,
+            vocab_size,
+        } = self;
+        let drafts = Drafts {
+            cu_num_draft_tokens,
+            draft_token_ids,
+            draft_probs,
+            bonus_token_ids,
+            seeds,
+            positions,
+            first_positions,
+            is_greedy,
+            max_spec_len,
+            num_tokens,
+            vocab_size,
+        };
+        drafts.verify(output_token_ids, recovered_noise, |request, token| {
+            Softmax::of(&target_logits.row(token)[..vocab_size as usize], temperature[request])
+        });
+    }
 }
 
 thread_local! {
@@ -80,7 +136,7 @@ impl Drafts<'_> {
             let outputs = output_token_ids.into_par_rows().zip(recovered_noise).zip(&*requests).enumerate();
             outputs.for_each(|(request, ((row, noise), tokens))| {
                 *noise = N::START;
-                if self.is_greedy.is_none_or(|is_greedy| !is_greedy[request]) {
+                if !self.is_greedy[request] {
                     *noise = self.verify_request(row, request, tokens.clone(), &target);
                 }
             });
@@ -95,18 +151,14 @@ impl Drafts<'_> {
         target: impl Fn(usize, usize) -> T,
     ) -> N {
         let mut noise = N::START;
-        verify(row, at_most(tokens, self.max_spec_len), self.bonus_token_ids[request], |position, token| {
+        verify(row, at_most(tokens, self.max_spec_len), self.bonus_token_ids[request], |_, token| {
             let draft = self.draft_token_ids[token];
             let target = target(request, token);
-            let accepted = (0..self.vocab_size).contains(&draft)
-                && match self.synthetic_conditional_rates {
-                    Some(rates) => self.uniform(request, token) < f64::from(rates[position]),
-                    None => {
-                        let p = target.prob(draft as usize);
-                        let q = self.draft_probs.map_or(1.0, |probs| probs.row(token)[draft as usize]);
-                        p > 0.0 && q > 0.0 && f64::from(p / q) >= self.uniform(request, token)
-                    }
-                };
+            let accepted = (0..self.vocab_size).contains(&draft) && {
+                let p = target.prob(draft as usize);
+                let q = self.draft_probs.map_or(1.0, |probs| probs.row(token)[draft as usize]);
+                p > 0.0 && q > 0.0 && f64::from(p / q) >= self.uniform(request, token)
+            };
             if accepted {
                 return (true, draft);
             }
