@@ -25,12 +25,12 @@ struct Race {
     bool hot; // at an infinite temperature only the noise counts
     double temperature;
     float slope; // temperature * ln 2: what halving a time is worth
-    float unit;  // of bounds, so that none overflows
+    float unit;  // of bounds, so that no temperature overflows or loses its precision
     float reach; // what a certain score is less in bounds, whose times are in 2^-37; and how far approximations may be off
 
     __device__ Race(const Stream& stream, float given, int vocab_start)
         : stream(stream), vocab_start(vocab_start), hot(given == INF), temperature(given == INF ? 1.0 : (double)given) {
-        unit = temperature > 1e30 ? 5.421010862427522e-20f : 1.0f; // 2^-64
+        unit = temperature > 1e30 ? 5.421010862427522e-20f : temperature < 1e-30 ? 18446744073709551616.0f : 1.0f; // 2^-64, 2^64
         slope = (float)(temperature * unit * 0.6931471805599453);
         reach = __double2float_ru(temperature * unit * (32 * 0.6931471805599453 + 2.44140625e-4));
     }

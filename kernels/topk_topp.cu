@@ -430,7 +430,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
                     kept = its < part_of(total, row.top_p);
                 }
             }
-            if (kept) {
+            if (kept || best.column == NO_COLUMN) {
                 if (part == 0 && threadIdx.x == 0) output.write(best, top == top);
                 break;
             }
