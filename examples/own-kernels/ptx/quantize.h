@@ -15,10 +15,10 @@ static_assert(offsetof(Quantization, bias) == 16, "Quantization was bound to Rus
 
 // `dequantize_rows`.
 // Its constants are macros: BLOCK_SIZE, HAS_CEILINGS.
-#ifdef TIDELOCK_DEQUANTIZE_ROWS_T // float, double
-typedef TIDELOCK_DEQUANTIZE_ROWS_T T;
+// T_output is float or double.
+#if defined(T_output)
 extern "C" __global__ void dequantize_rows_kernel(
-    T *output,
+    T_output *output,
     const int8_t *input,
     int64_t input_stride,
     const float *ceilings,

@@ -6,6 +6,7 @@ use super::kernel_source::Language;
 use super::{Artifacts, Findings, Subject, label_at, similar};
 use crate::bindings::{self, Bindings, Wanted};
 use crate::diagnostic::Diagnostic;
+use crate::facts;
 use crate::header;
 use crate::model::{CpuSource, Registry, Spanned};
 use crate::source::Span;
@@ -228,6 +229,8 @@ fn headers(
                 );
                 findings.push(ids, diagnostic.label(span, "its kernel").help(help));
             }
+            // It was never compiled, which is said already; compiling it writes the header.
+            None if !artifacts.manifests.contains_key(&facts::manifest_path(&family.name)) => {}
             None => {
                 let message =
                     format!("family `{}` has CUDA C++ kernels and no header: there is no {path}", family.name);
