@@ -1,0 +1,5 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|content: &[u8]| tidelock_fuzz::generate_with("ptx/pick/fill-f32.ptx", content));
