@@ -1,4 +1,4 @@
-//! Exponentials and logarithms with reproducible bits. Their twin is `kernels/exact.py`.
+//! Exponentials and logarithms with reproducible bits. Their twins are `kernels/exact.py` and `kernels/exact.cuh`.
 //!
 //! A GPU's own `exp` and `log` are approximations of unstated rounding, and a C library's differ between versions. Here
 //! each is one polynomial whose every step (multiply, add, divide, fma) is rounded to nearest by IEEE 754, so two

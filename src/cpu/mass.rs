@@ -1,4 +1,4 @@
-//! What tokens weigh against each other, in integers. Its twin is `kernels/mass.py`.
+//! What tokens weigh against each other, in integers. Its twins are `kernels/mass.py` and `kernels/mass.cuh`.
 //!
 //! Floating-point sums depend on their order, and a GPU sums in no order that a CPU would choose. So a weight, which lies
 //! in [0, 1], is rounded to a multiple of 2^-40 and sums are taken in 64-bit integers, where order does not matter.

@@ -1,4 +1,4 @@
-//! The order of a row's logits: the largest first, and of equal ones the lowest token. Its twin is `kernels/order.py`.
+//! The order of a row's logits: the largest first, and of equal ones the lowest token. Its twins are `kernels/order.py` and `kernels/order.cuh`.
 //!
 //! Selection compares integers, which have no NaN, no rounding and one zero. A token's place holds the key of its logit,
 //! the integer that orders as it does, and its id; so no two tokens share one, and any way to select gives the same.

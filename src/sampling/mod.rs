@@ -5,8 +5,7 @@
 //! type of its memory from then on; a layer that is handed memory of the other precision refuses it.
 //!
 //! The memory of a step is the caller's, made once with `new` (its `required_bytes` says how much) and used again. On a GPU
-//! a step then allocates nothing and does not synchronise (the CPU arms of `filter_logits` and `top_logprobs` take a vector a
-//! row); only token ids need to go to the host. Everything a request says of itself is one value a row, so greedy, seeded,
+//! a step then allocates nothing and does not synchronise; only token ids need to go to the host. Everything a request says of itself is one value a row, so greedy, seeded,
 //! filtered and unfiltered requests share a batch, and a request's tokens depend on nothing beside it.
 //!
 //! # What parameters mean
