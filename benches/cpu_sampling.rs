@@ -6,7 +6,7 @@ use divan::Bencher;
 use tidelock::kernels::{
     Argmax, DrawInverseExponential, GumbelSample, LogSoftmax, RandomSample, SampleRecoveredTokens, Softmax,
 };
-use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler};
+use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler, scratch_words};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
 const VOCAB: usize = 151_936;
@@ -54,13 +54,14 @@ fn counting(rows: usize) -> Vec<i64> {
 fn draw(bencher: Bencher, rows: usize, mut noise: Buffer<impl tidelock::kernels::GumbelSampleSampledNoise>) {
     let (logits, temperature, numbers) = (logits(rows), vec![1.0; rows], counting(rows));
     let (mut tokens, mut sampled) = (vec![0; rows], vec![0.0; rows]);
-    let mut scratch = vec![0; rows * 520];
+    let words = scratch_words("gumbel_sample", VOCAB);
+    let mut scratch = vec![0; rows * words];
     bencher.bench_local(|| {
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
+            scratch: scratch.view_mut().matrix(rows, words).expect("it fits"),
             logits: logits.view().matrix(rows, VOCAB).expect("it fits"),
             temperature: temperature.view(),
             seeds: numbers.view(),

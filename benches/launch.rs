@@ -5,11 +5,11 @@
 
 use divan::Bencher;
 use tidelock::kernels::GumbelSample;
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device};
 
 const VOCAB: usize = 16;
 /// Scratch words of a row, as the registry says.
-const SCRATCH: usize = 520;
 
 /// The memory of one call, on one device.
 struct Memory {
@@ -29,7 +29,7 @@ impl Memory {
             tokens: Buffer::zeros(device, 1)?,
             sampled_logits: Buffer::zeros(device, 1)?,
             sampled_noise: Buffer::zeros(device, 1)?,
-            scratch: Buffer::zeros(device, SCRATCH)?,
+            scratch: Buffer::zeros(device, scratch_words("gumbel_sample", VOCAB))?,
             logits: Buffer::from_slice(device, &[1.0; VOCAB])?,
             temperature: Buffer::from_slice(device, &[1.0])?,
             seeds: Buffer::from_slice(device, &[7])?,
@@ -43,7 +43,7 @@ impl Memory {
             output_token_ids: self.tokens.view_mut(),
             sampled_logits: self.sampled_logits.view_mut(),
             sampled_noise: self.sampled_noise.view_mut(),
-            scratch: self.scratch.view_mut().matrix(1, SCRATCH).expect("it fits"),
+            scratch: self.scratch.view_mut().matrix(1, scratch_words("gumbel_sample", VOCAB)).expect("it fits"),
             logits: self.logits.view().matrix(1, VOCAB).expect("it fits"),
             temperature: self.temperature.view(),
             seeds: self.seeds.view(),

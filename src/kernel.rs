@@ -5,6 +5,8 @@
 
 use std::any::{Any, TypeId};
 
+use arrayvec::ArrayVec;
+
 use crate::argument::Argument;
 use crate::bound::Bound;
 use crate::element::{DType, Element, Scalar};
@@ -329,6 +331,21 @@ impl Kernel {
     /// Index of the parameter of this name.
     pub fn param_index(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|param| param.name == name)
+    }
+
+    /// Extent of the last axis of tensor `param` where sizes have these values; `None` without such a tensor, or where other sizes say it.
+    pub fn columns(&self, param: &str, sizes: &[(&str, usize)]) -> Option<usize> {
+        let ParamKind::Tensor { shape, .. } = &self.params[self.param_index(param)?].kind else { return None };
+        let columns = *shape.last()?;
+        let mut dims = ArrayVec::<i64, MAX_DIMS>::new();
+        for (index, dim) in self.dims.iter().enumerate() {
+            match sizes.iter().find(|(name, _)| *name == dim.name) {
+                Some(&(_, size)) => dims.push(i64::try_from(size).ok()?),
+                None if columns.contains(&Op::Dim(index)) => return None,
+                None => dims.push(0),
+            }
+        }
+        usize::try_from(evaluate(columns, &dims)?).ok()
     }
 
     /// Number of the variant for these types, presence of parameters and alignment; the generator counts alike.

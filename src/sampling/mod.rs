@@ -41,6 +41,8 @@ mod processors;
 mod rejection_sampler;
 mod rejection_scratch;
 mod sampler;
+mod scratch;
+mod synthetic_rates;
 mod topk_topp_sampler;
 
 pub use draft_proposer::compute_probs_and_sample_next_token;
@@ -51,4 +53,5 @@ pub use processors::{BadWords, LogitBias, LogitsProcessors, MinTokens, Penalties
 pub use rejection_sampler::{RejectionSampler, SpecDecodeMetadata, Verification};
 pub use rejection_scratch::RejectionScratch;
 pub use sampler::{LogprobsMode, LogprobsOutput, Sampler, SamplerOutput, SamplerScratch};
+pub use scratch::scratch_words;
 pub use topk_topp_sampler::{SamplingScratch, TopKTopPSampler};

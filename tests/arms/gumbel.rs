@@ -5,6 +5,7 @@ use crate::support::{on, on_each_arm, read};
 use tidelock::kernels::{GumbelSample, GumbelSampleL, GumbelSampleSampledNoise};
 use tidelock::noise::{self, time};
 use tidelock::philox::Stream;
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device, f16};
 
 /// f32 or f64 noise.
@@ -45,14 +46,15 @@ impl<L: GumbelSampleL> Batch<'_, L> {
         let rows = self.seeds.len();
         let stride = self.logits.len() / rows;
         let (mut tokens, mut sampled) = (on(device, &vec![-77; rows]), on(device, &vec![-77.0; rows]));
-        let (mut noise, mut scratch) = (on(device, &vec![N::default(); rows]), on(device, &vec![0; rows * 520]));
+        let words = scratch_words("gumbel_sample", self.vocab);
+        let (mut noise, mut scratch) = (on(device, &vec![N::default(); rows]), on(device, &vec![0; rows * words]));
         let (temperature, seeds) = (on(device, self.temperature), on(device, self.seeds));
         let positions = on(device, self.positions);
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 520).expect("it fits"),
+            scratch: scratch.view_mut().matrix(rows, words).expect("it fits"),
             logits: logits.view().strided(rows, self.vocab, stride).expect("it fits"),
             temperature: temperature.view(),
             seeds: seeds.view(),

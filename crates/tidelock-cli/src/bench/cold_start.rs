@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 use serde::Serialize;
 use tidelock::kernels::GumbelSample;
-use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler};
+use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler, scratch_words};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
 use crate::output;
@@ -58,14 +58,15 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         Buffer::from_slice(&device, &[0i64])?,
     );
     let (mut tokens, mut sampled) = (Buffer::<i32>::zeros(&device, 1)?, Buffer::<f32>::zeros(&device, 1)?);
-    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, 520)?);
+    let words = scratch_words("gumbel_sample", VOCAB);
+    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, words)?);
     device.synchronize()?;
     let memory_ms = lap();
     let mut race = GumbelSample {
         output_token_ids: tokens.view_mut(),
         sampled_logits: sampled.view_mut(),
         sampled_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(1, 520)?,
+        scratch: scratch.view_mut().matrix(1, words)?,
         logits: logits.view().matrix(1, VOCAB)?,
         temperature: temperature.view(),
         seeds: seeds.view(),

@@ -1,15 +1,12 @@
 //! The steps that verify drafts: from the target's logits, or from its distributions.
 
 use tidelock::kernels::{RejectionSample, RejectionSampleRecoveredNoise};
-use tidelock::sampling::{RejectionSampler, RejectionScratch, SpecDecodeMetadata, Verification};
+use tidelock::sampling::{RejectionSampler, RejectionScratch, SpecDecodeMetadata, Verification, scratch_words};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Result};
 
 use super::definition::Case;
 use super::inputs::{Inputs, bytes, positions};
 use super::steps::{Rows, Step};
-
-/// Words in which the blocks of a GPU that look at parts of a row meet, as `rejection_sample` says.
-const PART_WORDS: usize = 136;
 
 /// Requests with drafts.
 struct Drafts {
@@ -114,7 +111,7 @@ impl<N: RejectionSampleRecoveredNoise> VerifyProbs<N> {
             target_probs: Buffer::from_slice(device, &inputs.target_probs)?,
             is_greedy: Buffer::from_slice(device, &vec![false; case.batch])?,
             recovered_noise: Buffer::zeros(device, case.batch)?,
-            scratch: Buffer::zeros(device, case.batch * PART_WORDS)?,
+            scratch: Buffer::zeros(device, case.batch * scratch_words("rejection_sample", rows.vocab_size))?,
             rows,
         })
     }
@@ -126,7 +123,7 @@ impl<N: RejectionSampleRecoveredNoise> Step for VerifyProbs<N> {
         RejectionSample {
             output_token_ids: drafts.output.view_mut().matrix(drafts.batch, drafts.drafts + 1)?,
             recovered_noise: recovered_noise.view_mut(),
-            scratch: scratch.view_mut().matrix(drafts.batch, PART_WORDS)?,
+            scratch: scratch.view_mut().matrix(drafts.batch, scratch_words("rejection_sample", rows.vocab_size))?,
             cu_num_draft_tokens: drafts.cu_num_draft_tokens.view(),
             draft_token_ids: drafts.draft_token_ids.view(),
             draft_probs: Some(drafts.draft_probs.view().matrix(rows.rows, rows.vocab_size)?),
