@@ -1,5 +1,7 @@
 //! A call of the GPU arm: checked arguments as the driver takes them.
 
+use std::mem::ManuallyDrop;
+
 use cudarc::driver::{CudaStream, SyncOnDrop};
 
 use crate::argument::{Argument, Memory};
@@ -22,7 +24,8 @@ pub(crate) struct Call<'v> {
     variant: &'static Variant,
     function: Function,
     grid: Grid,
-    slots: Slots<'v>,
+    /// Nothing in it has to be dropped. So a borrow ends with the last launch of a `Prepared`, and not with its scope.
+    slots: ManuallyDrop<Slots<'v>>,
 }
 
 impl<'v> Call<'v> {
@@ -54,7 +57,8 @@ impl<'v> Call<'v> {
             return Err(Error::launch(kernel.name, "no variant was compiled for these arguments"));
         };
         let function = device.functions.get(kernel, variant)?;
-        Ok(Some(Call { kernel, variant, function, grid, slots: slots(kernel, variant, &extents, &structs, bound) }))
+        let slots = ManuallyDrop::new(slots(kernel, variant, &extents, &structs, bound));
+        Ok(Some(Call { kernel, variant, function, grid, slots }))
     }
 
     /// Queues it on `stream`, which is that of the device that it was made for.
