@@ -9,14 +9,13 @@ use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device};
 
 const VOCAB: usize = 16;
-/// Scratch words of a row, as the registry says.
-
 /// The memory of one call, on one device.
 struct Memory {
     tokens: Buffer<i32>,
     sampled_logits: Buffer<f32>,
     sampled_noise: Buffer<f64>,
     scratch: Buffer<i64>,
+    scratch_words: usize,
     logits: Buffer<f32>,
     temperature: Buffer<f32>,
     seeds: Buffer<i64>,
@@ -25,11 +24,13 @@ struct Memory {
 
 impl Memory {
     fn new(device: &Device) -> tidelock::Result<Memory> {
+        let scratch_words = scratch_words("gumbel_sample", VOCAB);
         Ok(Memory {
             tokens: Buffer::zeros(device, 1)?,
             sampled_logits: Buffer::zeros(device, 1)?,
             sampled_noise: Buffer::zeros(device, 1)?,
-            scratch: Buffer::zeros(device, scratch_words("gumbel_sample", VOCAB))?,
+            scratch: Buffer::zeros(device, scratch_words)?,
+            scratch_words,
             logits: Buffer::from_slice(device, &[1.0; VOCAB])?,
             temperature: Buffer::from_slice(device, &[1.0])?,
             seeds: Buffer::from_slice(device, &[7])?,
@@ -43,7 +44,7 @@ impl Memory {
             output_token_ids: self.tokens.view_mut(),
             sampled_logits: self.sampled_logits.view_mut(),
             sampled_noise: self.sampled_noise.view_mut(),
-            scratch: self.scratch.view_mut().matrix(1, scratch_words("gumbel_sample", VOCAB)).expect("it fits"),
+            scratch: self.scratch.view_mut().matrix(1, self.scratch_words).expect("it fits"),
             logits: self.logits.view().matrix(1, VOCAB).expect("it fits"),
             temperature: self.temperature.view(),
             seeds: self.seeds.view(),
