@@ -5,15 +5,17 @@
 
 use divan::Bencher;
 use tidelock::kernels::GumbelSample;
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device};
 
 const VOCAB: usize = 16;
-
 /// The memory of one call, on one device.
 struct Memory {
     tokens: Buffer<i32>,
     sampled_logits: Buffer<f32>,
     sampled_noise: Buffer<f64>,
+    scratch: Buffer<i64>,
+    scratch_words: usize,
     logits: Buffer<f32>,
     temperature: Buffer<f32>,
     seeds: Buffer<i64>,
@@ -22,10 +24,13 @@ struct Memory {
 
 impl Memory {
     fn new(device: &Device) -> tidelock::Result<Memory> {
+        let scratch_words = scratch_words("gumbel_sample", VOCAB);
         Ok(Memory {
             tokens: Buffer::zeros(device, 1)?,
             sampled_logits: Buffer::zeros(device, 1)?,
             sampled_noise: Buffer::zeros(device, 1)?,
+            scratch: Buffer::zeros(device, scratch_words)?,
+            scratch_words,
             logits: Buffer::from_slice(device, &[1.0; VOCAB])?,
             temperature: Buffer::from_slice(device, &[1.0])?,
             seeds: Buffer::from_slice(device, &[7])?,
@@ -33,12 +38,13 @@ impl Memory {
         })
     }
 
-    /// Eleven parameters, of which ten are passed or follow from the views.
+    /// Twelve parameters, of which eleven are passed or follow from the views.
     fn call(&mut self) -> GumbelSample<'_, f32, f64> {
         GumbelSample {
             output_token_ids: self.tokens.view_mut(),
             sampled_logits: self.sampled_logits.view_mut(),
             sampled_noise: self.sampled_noise.view_mut(),
+            scratch: self.scratch.view_mut().matrix(1, self.scratch_words).expect("it fits"),
             logits: self.logits.view().matrix(1, VOCAB).expect("it fits"),
             temperature: self.temperature.view(),
             seeds: self.seeds.view(),
@@ -99,7 +105,7 @@ mod gpu {
             times[1].push(time(device, || third.call().launch(device))?);
             times[2].push(time(device, || prepared.launch())?);
         }
-        println!("one launch of gumbel_sample, 11 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
+        println!("one launch of gumbel_sample, 12 parameters, host side, median of {ROUNDS} rounds of {LAUNCHES}");
         println!("cuLaunchKernel            {:7.3} us", median(times[0].clone()));
         for (name, times_of) in [("checked", &times[1]), ("prepared", &times[2])] {
             let differences = times_of.iter().zip(&times[0]).map(|(time, bare)| time - bare).collect();
@@ -160,6 +166,7 @@ mod gpu {
                 address(&memory.tokens, stream),
                 address(&memory.sampled_logits, stream),
                 address(&memory.sampled_noise, stream),
+                address(&memory.scratch, stream),
                 address(&memory.logits, stream),
                 address(&memory.temperature, stream),
                 address(&memory.seeds, stream),

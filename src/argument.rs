@@ -3,7 +3,7 @@
 use crate::device_memory::{DeviceRead, DeviceWrite, RawMemory};
 use crate::element::{DType, Element, HostSlice, HostSliceMut, Scalar};
 use crate::error::Error;
-use crate::kernel::Kernel;
+use crate::kernel::{ByValue, Kernel};
 use crate::layout::Layout;
 use crate::rows::{Rows, RowsMut};
 use crate::view::{View, ViewMut};
@@ -14,6 +14,8 @@ pub enum Argument<'a> {
     Tensor(Tensor<'a>),
     /// A value that the caller passes.
     Scalar(Scalar),
+    /// A struct that the caller passes, of the type that the registry names.
+    Struct(&'a ByValue),
     /// An optional tensor that is left out, or a scalar that is derived or has its default.
     Absent,
 }
@@ -71,6 +73,7 @@ impl Argument<'_> {
         let tensor = match self {
             Argument::Tensor(tensor) => tensor,
             Argument::Scalar(scalar) => return Argument::Scalar(*scalar),
+            Argument::Struct(value) => return Argument::Struct(*value),
             Argument::Absent => return Argument::Absent,
         };
         let memory = match &mut tensor.memory {
@@ -125,6 +128,14 @@ impl<'a> Argument<'a> {
             Argument::Tensor(Tensor { layout, memory: Memory::HostMut(slice), .. }) => {
                 T::recover_mut(slice).map(|slice| RowsMut::new(slice, layout)).ok_or_else(|| Error::generator(kernel))
             }
+            _ => Err(Error::generator(kernel)),
+        }
+    }
+
+    /// A struct.
+    pub fn take_struct<T: Copy + 'static>(&mut self, kernel: &Kernel) -> Result<T, Error> {
+        match self.take() {
+            Argument::Struct(value) => value.downcast_ref().copied().ok_or_else(|| Error::generator(kernel)),
             _ => Err(Error::generator(kernel)),
         }
     }

@@ -79,6 +79,7 @@ pub(crate) fn scalar(
         }
         (_, Argument::Absent) => return fail(format!("a value of type {dtype}"), "none".into()),
         (_, Argument::Scalar(scalar)) => return fail(format!("a value of type {dtype}"), format!("{scalar:?}")),
+        (_, Argument::Struct(_)) => return fail(format!("a value of type {dtype}"), "a struct".into()),
         (_, Argument::Tensor(_)) => return fail(format!("a value of type {dtype}"), "a view".into()),
     };
     match (max, value.as_integer()) {

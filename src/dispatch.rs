@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::argument::Argument;
 use crate::bound::Bound;
 use crate::call::{Call, grid};
-use crate::check::addresses::Extents;
+use crate::check::addresses::{self, Extents};
 use crate::check::{self, PerParam};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -65,7 +65,9 @@ fn check_cpu(kernel: &'static Kernel, args: &[Argument<'_>], bound: &mut Bound) 
     check::arguments(kernel, args, Arm::Cpu, bound)?;
     grid(kernel, bound)?; // what one arm refuses, the other does as well
     check::places::host(kernel, args)?;
-    check::addresses::check(kernel, &Extents::new(kernel, args))
+    let mut extents = Extents::new();
+    addresses::fill(&mut extents, kernel, args);
+    addresses::check(kernel, &extents)
 }
 
 /// Runs the CPU arm on arguments that have been checked. It is meant to be total; should it panic all the same, its caller

@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     /// A launch as a whole is impossible.
     Launch { kernel: &'static str, message: String },
     /// A call of the sampling layer cannot be honoured.
+    #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
     Sampling { layer: &'static str, expected: String, got: String },
     /// A view cannot be made.
     View { expected: String, got: String },
@@ -43,6 +44,7 @@ impl Error {
         Error(Box::new(Kind::Launch { kernel, message: message.into() }))
     }
 
+    #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
     #[cold]
     pub(crate) fn sampling(layer: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
         Error(Box::new(Kind::Sampling { layer, expected: expected.into(), got: got.into() }))

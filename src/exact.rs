@@ -1,4 +1,4 @@
-//! Exponentials and logarithms with reproducible bits. Their twin is `kernels/exact.py`.
+//! Exponentials and logarithms with reproducible bits. Their twins are `kernels/exact.py` and `kernels/exact.cuh`.
 //!
 //! A GPU's own `exp` and `log` are approximations of unstated rounding, and a C library's differ between versions. Here
 //! each is one polynomial whose every step (multiply, add, divide, fma) is rounded to nearest by IEEE 754, so two
@@ -46,6 +46,12 @@ impl Scale {
         let scale = std::f64::consts::LOG2_E / f64::from(temperature);
         let high = scale as f32;
         Scale { high, low: if high < f32::INFINITY { (scale - f64::from(high)) as f32 } else { 0.0 } }
+    }
+
+    /// The exponent of 2 that e^(d / temperature) is, but for rounding.
+    #[inline(always)]
+    pub fn exponent(self, d: f32) -> f32 {
+        d * self.high
     }
 
     /// e^(d / temperature) for d <= 0; 0 below 2^-125, and for NaN.

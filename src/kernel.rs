@@ -3,9 +3,13 @@
 //! The generator emits one [`Kernel`] an entry. Checks, launches, the parity cases and `tidelock list` read this table, so
 //! none of them can know another argument list than the wrapper does.
 
+use std::any::{Any, TypeId};
+
+use arrayvec::ArrayVec;
+
 use crate::argument::Argument;
 use crate::bound::Bound;
-use crate::element::{DType, Scalar};
+use crate::element::{DType, Element, Scalar};
 use crate::error::Error;
 pub use crate::expr::{Expr, Op, evaluate};
 pub use crate::functions::VariantId;
@@ -96,7 +100,7 @@ pub struct Param {
     pub doc: &'static str,
     /// Line of its declaration.
     pub line: u32,
-    /// Tensor or scalar.
+    /// Tensor, scalar or struct.
     pub kind: ParamKind,
     /// What values it may hold.
     pub domain: Domain,
@@ -142,6 +146,41 @@ pub enum ParamKind {
         /// Largest value a launch accepts.
         max: Option<i64>,
     },
+    /// A struct of C, passed by value.
+    Struct {
+        /// Its name.
+        name: &'static str,
+        /// Its type in Rust.
+        id: fn() -> TypeId,
+        /// Its fields, in order.
+        fields: &'static [Field],
+        /// A value whose fields are drawn one after the other.
+        make: fn(&mut Draw<'_>) -> Box<ByValue>,
+    },
+}
+
+/// A field of a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, or that of its elements.
+    pub dtype: DType,
+    /// Elements of an array; 1 for a single value.
+    pub count: usize,
+}
+
+/// Any struct that a kernel takes by value. What is `Send` and `Sync` holds no bare pointers, which a GPU could not follow.
+pub type ByValue = dyn Any + Send + Sync;
+
+/// Where the fields of a generated struct come from.
+pub struct Draw<'a>(pub &'a mut dyn FnMut(DType) -> Scalar);
+
+impl Draw<'_> {
+    /// The next value.
+    pub fn value<T: Element>(&mut self) -> T {
+        T::from_scalar((self.0)(T::DTYPE)).unwrap_or_default()
+    }
 }
 
 /// An element type, fixed or chosen at launch.
@@ -298,6 +337,21 @@ impl Kernel {
     /// Index of the parameter of this name.
     pub fn param_index(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|param| param.name == name)
+    }
+
+    /// Extent of the last axis of tensor `param` where sizes have these values; `None` without such a tensor, or where other sizes say it.
+    pub fn columns(&self, param: &str, sizes: &[(&str, usize)]) -> Option<usize> {
+        let ParamKind::Tensor { shape, .. } = &self.params[self.param_index(param)?].kind else { return None };
+        let columns = *shape.last()?;
+        let mut dims = ArrayVec::<i64, MAX_DIMS>::new();
+        for (index, dim) in self.dims.iter().enumerate() {
+            match sizes.iter().find(|(name, _)| *name == dim.name) {
+                Some(&(_, size)) => dims.push(i64::try_from(size).ok()?),
+                None if columns.contains(&Op::Dim(index)) => return None,
+                None => dims.push(0),
+            }
+        }
+        usize::try_from(evaluate(columns, &dims)?).ok()
     }
 
     /// Number of the variant for these types, presence of parameters and alignment; the generator counts alike.

@@ -14,10 +14,29 @@ use arrayvec::ArrayVec;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, MAX_PARAMS, Variant};
+use crate::kernel::{ByValue, Kernel, MAX_PARAMS, Variant};
 
-/// The bits of each parameter slot, in order.
-pub(crate) type Slots = ArrayVec<u64, { MAX_PARAMS + 2 }>;
+/// What each parameter slot holds, in order.
+pub(crate) type Slots<'a> = ArrayVec<Slot<'a>, { MAX_PARAMS + 2 }>;
+
+/// What a parameter slot holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot<'a> {
+    /// An address or a value, in the low bytes.
+    Bits(u64),
+    /// A struct, of the type that the registry names and so of the size that the build has seen in the PTX.
+    Struct(&'a ByValue),
+}
+
+impl Slot<'_> {
+    /// Where its bytes are. The driver reads them, and writes none.
+    fn bytes(&self) -> *mut c_void {
+        match self {
+            Slot::Bits(bits) => std::ptr::from_ref(bits).cast_mut().cast(),
+            Slot::Struct(value) => std::ptr::from_ref(*value).cast_mut().cast(),
+        }
+    }
+}
 
 /// Blocks in x, y and z, each at least 1.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +78,10 @@ impl Module {
     ) -> Result<Module, String> {
         context.bind_to_thread().map_err(|error| format!("the driver failed to make the context current: {error}"))?;
         let is_cubin = cubin.is_some();
-        let image = CString::new(variant.ptx).map_err(|_| "its PTX holds a NUL byte")?.into_bytes_with_nul();
-        let image = cubin.unwrap_or(image);
+        let image = match cubin {
+            Some(cubin) => cubin,
+            None => CString::new(variant.ptx).map_err(|_| "its PTX holds a NUL byte")?.into_bytes_with_nul(),
+        };
         // SAFETY: `image` lives until the call returns. It is a text that ends in NUL, which the driver parses and refuses
         // where it is no PTX; or a cubin as it was made, which says how long it is. The context is current.
         let handle = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }.map_err(|error| {
@@ -144,19 +165,19 @@ pub(crate) fn launch(
     function: Function,
     grid: Grid,
     stream: &CudaStream,
-    slots: &Slots,
+    slots: &Slots<'_>,
 ) -> Result<()> {
     let fail = |error| Error::driver(format!("launch kernel `{}`, variant `{}`", kernel.name, variant.name), error);
     stream.context().bind_to_thread().map_err(fail)?;
-    let mut pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }> =
-        slots.iter().map(|slot| std::ptr::from_ref(slot).cast_mut().cast()).collect();
+    let mut pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }> = slots.iter().map(Slot::bytes).collect();
     let Grid([x, y, z]) = grid;
     // SAFETY: the function is loaded in the stream's context, which is current; the device that it was found for is borrowed
-    // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, of
-    // which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those of the PTX (checked by the
-    // build, and by the driver's word in `param_info`). The addresses among them are valid for what the kernel reads and
-    // writes (checked by the caller of this function), and stay so until it ends: that is what a view's owner or the caller
-    // of its unsafe constructor answers for.
+    // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, or to a live struct of the slot's
+    // size, of which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those
+    // of the PTX (checked by the build, and by the driver's word in `param_info`). The addresses among them are valid for
+    // what the kernel reads and writes: they were checked by `Call::new`, and whoever holds the `Call` holds the borrow of
+    // the memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
+    // constructor answers for.
     unsafe {
         result::launch_kernel(
             function.0,

@@ -21,6 +21,7 @@ mod bound;
 mod buffer;
 mod call;
 mod check;
+#[cfg(feature = "sampling")]
 mod cpu;
 pub mod cubin;
 mod device;
@@ -31,6 +32,7 @@ mod error;
 pub mod exact;
 mod expr;
 mod functions;
+#[cfg(feature = "sampling")]
 mod generated;
 pub mod kernel;
 mod launch;
@@ -40,6 +42,7 @@ pub mod philox;
 mod prepared;
 mod purpose;
 mod rows;
+#[cfg(feature = "sampling")]
 pub mod sampling;
 mod view;
 
@@ -49,6 +52,7 @@ pub use buffer::Buffer;
 pub use device::{CudaDevice, Device};
 pub use element::{DType, Element, HostSlice, HostSliceMut, Scalar};
 pub use error::{Error, Result};
+#[cfg(feature = "sampling")]
 pub use generated::{REGISTRY, kernels};
 pub use half::{bf16, f16};
 pub use kernel::Kernel;
@@ -59,7 +63,7 @@ pub use rows::{Rows, RowsMut};
 pub use view::{AsView, AsViewMut, View, ViewMut};
 
 /// The README's example, compiled and run with the documentation's.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sampling"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -31,14 +31,14 @@ pub struct Prepared<'a> {
     pub(crate) kernel: &'static Kernel,
     /// Their addresses do not change while they are borrowed, so what was found out about them holds.
     pub(crate) args: Vec<Argument<'a>>,
-    pub(crate) work: Work,
+    pub(crate) work: Work<'a>,
 }
 
 /// What the check established, for the device that it was made for.
-pub(crate) enum Work {
+pub(crate) enum Work<'a> {
     Cpu(Box<Bound>),
     /// With the device, which keeps the function loaded; nothing where the grid has no blocks.
-    Gpu(CudaDevice, Option<Box<Call>>),
+    Gpu(CudaDevice, Option<Box<Call<'a>>>),
 }
 
 impl Prepared<'_> {

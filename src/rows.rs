@@ -36,6 +36,11 @@ impl<'a, T> Rows<'a, T> {
         self.layout.columns()
     }
 
+    /// The address of the first element. Rows are the row stride apart, which the kernel's signature says.
+    pub fn as_ptr(&self) -> *const T {
+        self.data.as_ptr()
+    }
+
     /// Row `index`, which must be below [`Rows::rows`].
     pub fn row(&self, index: usize) -> &'a [T] {
         &self.data[self.layout.row(index)]
@@ -57,6 +62,11 @@ impl<'a, T: Send> RowsMut<'a, T> {
     /// Elements of a row.
     pub fn columns(&self) -> usize {
         self.layout.columns()
+    }
+
+    /// The address of the first element. Rows are the row stride apart, which the kernel's signature says.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.data.as_mut_ptr()
     }
 
     /// Row `index`, which must be below [`RowsMut::rows`].

@@ -47,7 +47,8 @@ impl Copy {
             let text = text[..tests].to_string() + &text[lints..];
             text.lines().filter(|line| !line.starts_with("default-members")).collect::<Vec<_>>().join("\n")
         });
-        let manifest = "[package]\nname = \"caller\"\nedition = \"2024\"\n[dependencies]\ntidelock.workspace = true\n";
+        let manifest =
+            "[package]\nname = \"caller\"\nedition = \"2024\"\n[dependencies]\ntidelock = { path = \"../..\" }\n";
         copy.write("crates/caller/Cargo.toml", manifest);
         copy.write("crates/caller/src/lib.rs", CALLER);
         copy

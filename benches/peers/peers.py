@@ -285,7 +285,7 @@ def time_on_cpu(step, replays, cache):
 
 def spread(micros):
     micros = sorted(micros)
-    at = lambda part: micros[round((len(micros) - 1) * part)]
+    at = lambda part: round(micros[round((len(micros) - 1) * part)], 3)
     return {"median_us": at(0.5), "p10_us": at(0.1), "p90_us": at(0.9)}
 
 

@@ -7,6 +7,8 @@ pub(crate) mod addresses;
 pub(crate) mod places;
 mod shapes;
 
+use std::any::TypeId;
+
 use arrayvec::ArrayVec;
 
 use crate::argument::Argument;
@@ -45,6 +47,7 @@ pub(crate) fn arguments(kernel: &'static Kernel, args: &[Argument<'_>], arm: Arm
                 0
             }
             ParamKind::Scalar { .. } => bound::scalar(kernel, param, args, index, bound)?.bits(),
+            ParamKind::Struct { .. } => 0,
         };
         bound.scalars.push(bits);
     }
@@ -72,6 +75,9 @@ fn presence(
         (ParamKind::Tensor { element, access, presence, .. }, _) => (*element, *access, *presence),
         (ParamKind::Scalar { element, .. }, Argument::Scalar(scalar)) => return Ok(Some((*element, scalar.dtype()))),
         (ParamKind::Scalar { .. }, _) => return Ok(None),
+        (ParamKind::Struct { name, id, .. }, _) => {
+            return structure(kernel, param, name, id(), argument).map(|()| None);
+        }
     };
     if let Presence::With(other) = presence
         && args[other].is_given() != argument.is_given()
@@ -81,6 +87,7 @@ fn presence(
     }
     match argument {
         Argument::Scalar(_) => fail("a view".into(), "a scalar"),
+        Argument::Struct(_) => fail("a view".into(), "a struct"),
         Argument::Absent if presence == Presence::Required => fail("a view".into(), "none"),
         Argument::Absent => Ok(None),
         Argument::Tensor(tensor) if access != Access::Read && !tensor.memory.is_writable() => {
@@ -88,6 +95,24 @@ fn presence(
         }
         Argument::Tensor(tensor) => Ok(Some((element, tensor.dtype))),
     }
+}
+
+/// A struct is the one that the registry names.
+fn structure(
+    kernel: &'static Kernel,
+    param: &Param,
+    name: &'static str,
+    id: TypeId,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let got = match argument {
+        Argument::Struct(value) if (**value).type_id() == id => return Ok(()),
+        Argument::Struct(_) => "another struct",
+        Argument::Tensor(_) => "a view",
+        Argument::Scalar(_) => "a scalar",
+        Argument::Absent => "none",
+    };
+    Err(Error::argument(kernel.name, param.name, format!("the struct `{name}`"), got))
 }
 
 /// Which type each type variable has, and which parameter said so.

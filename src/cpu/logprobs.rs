@@ -3,12 +3,15 @@
 //! The logarithm of a row's sum is one number, taken in f64 from the integer sum of `mass.rs`; so a token that is
 //! almost certain still has a logprob below 0.
 
+use std::cell::Cell;
+
 use multiversion::multiversion;
 use rayon::prelude::*;
 
-use super::Logit;
 use super::mass::{FIXED_ONE, row_total};
-use super::order::{logit_at, places, token_at};
+use super::order::{logit_at, token_at};
+use super::selection::first;
+use super::{Logit, TILE, scratch};
 use crate::CpuArm;
 use crate::exact::{self, ln_f64};
 use crate::kernels::{GatherLogprobsCpu, GatherLogprobsL, LogSoftmaxCpu, LogSoftmaxL, TopLogprobsCpu, TopLogprobsL};
@@ -26,6 +29,7 @@ impl Scale {
         log_total(logits).map(|(top, log_total)| Scale { top, log_total })
     }
 
+    #[inline(always)]
     fn logprob(self, x: f32) -> f32 {
         shifted(x, self.top) - self.log_total
     }
@@ -38,10 +42,26 @@ fn shifted(x: f32, top: f32) -> f32 {
 }
 
 /// The largest logit of a row, and the logarithm of the sum of exp(x - largest) over it.
-#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
 fn log_total<L: Logit>(logits: &[L]) -> Option<(f32, f32)> {
     let (top, total) = row_total(logits, exact::Scale::of(1.0))?;
     Some((top, ln_f64(total as f64 * (1.0 / f64::from(FIXED_ONE))) as f32))
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn write_logprobs<L: Logit>(scale: Scale, logits: &[L], logprobs: &mut [f32]) {
+    for (logprob, logit) in logprobs.iter_mut().zip(logits) {
+        *logprob = scale.logprob(logit.to_f32());
+    }
+}
+
+/// How many logits are at least `least`.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn count_from<L: Logit>(least: f32, logits: &[L]) -> i32 {
+    let mut count = 0;
+    for logit in logits {
+        count += i32::from(logit.to_f32() >= least);
+    }
+    count
 }
 
 impl<L: LogSoftmaxL + Logit> CpuArm for LogSoftmaxCpu<'_, L> {
@@ -52,7 +72,8 @@ impl<L: LogSoftmaxL + Logit> CpuArm for LogSoftmaxCpu<'_, L> {
             let logits = &logits.row(row)[..vocab_size];
             match Scale::of(logits) {
                 Some(scale) => {
-                    logprobs.iter_mut().zip(logits).for_each(|(output, x)| *output = scale.logprob(x.to_f32()));
+                    let tiles = logprobs.par_chunks_mut(TILE).zip(logits.par_chunks(TILE));
+                    tiles.for_each(|(logprobs, logits)| write_logprobs(scale, logits, logprobs));
                 }
                 None => logprobs.fill(f32::NEG_INFINITY),
             }
@@ -72,21 +93,14 @@ impl<L: GatherLogprobsL + Logit> CpuArm for GatherLogprobsCpu<'_, L> {
             if let (Some(chosen), Some(scale)) = (chosen, Scale::of(logits)) {
                 let chosen = chosen.to_f32();
                 *logprob = scale.logprob(chosen);
-                *rank = logits.iter().filter(|x| x.to_f32() >= chosen).count() as i32;
+                *rank = logits.par_chunks(TILE).map(|logits| count_from(chosen, logits)).sum();
             }
         });
     }
 }
 
-/// The places of the first `count` tokens above -inf, in order.
-fn most_likely<L: Logit>(logits: &[L], count: usize) -> Vec<i64> {
-    let mut places = places(logits);
-    if count < places.len() {
-        places.select_nth_unstable(count);
-        places.truncate(count);
-    }
-    places.sort_unstable();
-    places
+thread_local! {
+    static PLACES: Cell<Vec<i64>> = const { Cell::new(Vec::new()) };
 }
 
 impl<L: TopLogprobsL + Logit> CpuArm for TopLogprobsCpu<'_, L> {
@@ -99,10 +113,13 @@ impl<L: TopLogprobsL + Logit> CpuArm for TopLogprobsCpu<'_, L> {
             token_ids.fill(-1);
             let logits = &logits.row(row)[..vocab_size];
             let Some(scale) = Scale::of(logits) else { return };
-            let outputs = logprobs.iter_mut().zip(token_ids);
-            for (place, (logprob, token)) in most_likely(logits, num_logprobs).into_iter().zip(outputs) {
-                (*logprob, *token) = (scale.logprob(logit_at(place)), token_at(place) as i32);
-            }
+            scratch::with(&PLACES, |places| {
+                first(logits, num_logprobs, places);
+                places.sort_unstable();
+                for (&place, (logprob, token)) in places.iter().zip(logprobs.iter_mut().zip(token_ids)) {
+                    (*logprob, *token) = (scale.logprob(logit_at(place)), token_at(place) as i32);
+                }
+            });
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What tokens weigh against each other, in integers. Its twin is `kernels/mass.py`.
+//! What tokens weigh against each other, in integers. Its twins are `kernels/mass.py` and `kernels/mass.cuh`.
 //!
 //! Floating-point sums depend on their order, and a GPU sums in no order that a CPU would choose. So a weight, which lies
 //! in [0, 1], is rounded to a multiple of 2^-40 and sums are taken in 64-bit integers, where order does not matter.
@@ -6,7 +6,13 @@
 //! The sum of a row is taken tile by tile, each measured from its own largest logit, so that one read of a row is enough;
 //! which tokens make a tile is part of the contract, for each tile's sum is rounded when it is measured from the row's.
 
-use super::Logit;
+use std::cell::Cell;
+
+use multiversion::multiversion;
+use rayon::prelude::*;
+
+use super::largest::largest_of;
+use super::{Logit, scratch};
 use crate::exact::Scale;
 
 /// What 1 is in fixed point.
@@ -24,14 +30,26 @@ pub(super) fn relative(x: f32, top: f32, scale: Scale) -> f32 {
 /// A weight in multiples of 2^-40, to nearest even: a multiple of 2^20 and what is left, both exact in f32.
 #[inline(always)]
 pub(super) fn fixed(weight: f32) -> i64 {
+    let (upper, lower) = parts(weight);
+    (i64::from(upper) << 20) + i64::from(lower)
+}
+
+/// The two parts of a weight in fixed point: multiples of 2^-20, up to 2^20 of them, and what is left in multiples of
+/// 2^-40, at most 2^19 of them either way.
+#[inline(always)]
+fn parts(weight: f32) -> (i32, i32) {
     const ROUND_HIGH: f32 = 1.5 * (1_u64 << 43) as f32; // adding it rounds to a multiple of 2^20
     const ROUND_LOW: f32 = 1.5 * (1_u64 << 23) as f32; // adding it rounds to an integer
     let scaled = weight * FIXED_ONE;
     let upper = scaled + ROUND_HIGH;
     let lower = (scaled - (upper - ROUND_HIGH)) + ROUND_LOW;
-    // An f32's bits count its last places.
-    let places = |x: f32, from: f32| x.to_bits().wrapping_sub(from.to_bits()) as i32;
-    (i64::from(places(upper, ROUND_HIGH)) << 20) + i64::from(places(lower, ROUND_LOW))
+    (places(upper, ROUND_HIGH), places(lower, ROUND_LOW))
+}
+
+/// How many last places lie between two f32 of the same exponent: their bits count them.
+#[inline(always)]
+fn places(x: f32, from: f32) -> i32 {
+    x.to_bits().wrapping_sub(from.to_bits()) as i32
 }
 
 /// The weight of a logit in multiples of 2^-40.
@@ -40,43 +58,65 @@ pub(super) fn mass(x: f32, top: f32, scale: Scale) -> i64 {
     fixed(relative(x, top, scale))
 }
 
+thread_local! {
+    static TILES: Cell<Vec<TileSum>> = const { Cell::new(Vec::new()) };
+}
+
 /// The largest logit of a row and the mass of its tokens; `None` where it has a NaN, or nothing above -inf.
-#[inline(always)]
 pub(super) fn row_total<L: Logit>(logits: &[L], scale: Scale) -> Option<(f32, i64)> {
-    let (mut top, mut total) = (f32::NEG_INFINITY, 0_i64);
-    for tile in logits.chunks(SUM_TILE) {
-        let (mut tile_top, mut nan) = (f32::NEG_INFINITY, false);
-        for logit in tile {
-            let x = logit.to_f32();
-            nan |= x.is_nan();
-            tile_top = if x > tile_top { x } else { tile_top };
+    scratch::with(&TILES, |tiles| {
+        logits.par_chunks(SUM_TILE).map(|tile| sum_tile(tile, scale)).collect_into_vec(tiles);
+        let mut top = f32::NEG_INFINITY;
+        for tile in &*tiles {
+            if tile.nan {
+                return None;
+            }
+            top = if tile.top > top { tile.top } else { top };
         }
-        if nan {
-            return None;
-        }
-        if tile_top > top {
-            top = tile_top;
+        let from_top = |tile: &TileSum| (tile.sum as f64 * f64::from(relative(tile.top, top, scale))) as i64;
+        (top > f32::NEG_INFINITY).then(|| (top, tiles.iter().map(from_top).sum()))
+    })
+}
+
+/// The largest logit of a tile and the mass of its tokens, measured from that.
+struct TileSum {
+    top: f32,
+    nan: bool,
+    sum: i64,
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+fma", "x86_64+avx2+fma"))]
+fn sum_tile<L: Logit>(tile: &[L], scale: Scale) -> TileSum {
+    let mut wide = [0.0; SUM_TILE];
+    let tile = L::widen(tile, &mut wide);
+    let (top, nan) = largest_of(tile);
+    let sum = if top > f32::NEG_INFINITY { sum_of(tile, top, scale) } else { 0 };
+    TileSum { top, nan, sum }
+}
+
+/// The mass of these logits, no more than a tile of them. Each lane sums the two parts of [`parts`] apart, of which an
+/// i32 holds more than a thousand.
+#[inline(always)]
+fn sum_of(logits: &[f32], top: f32, scale: Scale) -> i64 {
+    const LANES: usize = 32;
+    const { assert!(SUM_TILE / LANES <= 1024) };
+    let (mut upper, mut lower) = ([0_i32; LANES], [0_i32; LANES]);
+    let (groups, rest) = logits.as_chunks::<LANES>();
+    for group in groups {
+        for lane in 0..LANES {
+            let (more, less) = parts(relative(group[lane], top, scale));
+            upper[lane] += more;
+            lower[lane] += less;
         }
     }
-    if top == f32::NEG_INFINITY {
-        return None;
+    let mut sum = 0;
+    for (upper, lower) in upper.into_iter().zip(lower) {
+        sum += (i64::from(upper) << 20) + i64::from(lower);
     }
-    for tile in logits.chunks(SUM_TILE) {
-        let mut tile_top = f32::NEG_INFINITY;
-        for logit in tile {
-            let x = logit.to_f32();
-            tile_top = if x > tile_top { x } else { tile_top };
-        }
-        if tile_top == f32::NEG_INFINITY {
-            continue;
-        }
-        let mut sum = 0_i64;
-        for logit in tile {
-            sum += mass(logit.to_f32(), tile_top, scale);
-        }
-        total += (sum as f64 * f64::from(relative(tile_top, top, scale))) as i64;
+    for &x in rest {
+        sum += mass(x, top, scale);
     }
-    Some((top, total))
+    sum
 }
 
 #[cfg(test)]
@@ -108,5 +148,40 @@ mod tests {
         let mut broken = row;
         broken[9999] = f32::NAN;
         assert_eq!(row_total(&broken, Scale::of(1.0)), None);
+    }
+
+    /// The sum of a row as its definition has it, logit by logit.
+    fn by_definition(logits: &[f32], scale: Scale) -> Option<(f32, i64)> {
+        let largest = |logits: &[f32]| logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let top = largest(logits);
+        if top == f32::NEG_INFINITY || logits.iter().any(|x| x.is_nan()) {
+            return None;
+        }
+        let of = |tile: &[f32]| {
+            let tile_top = largest(tile);
+            let sum: i64 = tile.iter().map(|&x| mass(x, tile_top, scale)).sum();
+            (sum as f64 * f64::from(relative(tile_top, top, scale))) as i64
+        };
+        let tiles = logits.chunks(SUM_TILE).filter(|tile| largest(tile) > f32::NEG_INFINITY);
+        Some((top, tiles.map(of).sum()))
+    }
+
+    #[test]
+    fn lanes_sum_to_what_logits_do() {
+        let scattered = |number: usize| (number as u32).wrapping_mul(0x9e37_79b9) as f32 / 4294967296.0;
+        let special = [f32::NEG_INFINITY, f32::INFINITY, f32::MIN, f32::MAX, 0.0, -0.0, 1e-45, f32::NAN];
+        for length in [0, 1, 31, 32, 100, SUM_TILE, SUM_TILE + 1, 5 * SUM_TILE + 33] {
+            let plain: Vec<f32> = (0..length).map(|i| scattered(i) * 30.0).collect();
+            for temperature in [0.0, 1e-45, 0.3, 1.0, 50.0, f32::INFINITY] {
+                let scale = Scale::of(temperature);
+                assert_eq!(row_total(&plain, scale), by_definition(&plain, scale), "{length}, {temperature}");
+                assert_eq!(row_total(&vec![1.0; length], scale), by_definition(&vec![1.0; length], scale));
+                for (number, x) in special.into_iter().enumerate() {
+                    let mut row = plain.clone();
+                    row.iter_mut().skip(number * 11).step_by(number + 1).for_each(|to| *to = x);
+                    assert_eq!(row_total(&row, scale), by_definition(&row, scale), "{length}, {temperature}, {x}");
+                }
+            }
+        }
     }
 }

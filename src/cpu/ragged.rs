@@ -1,4 +1,4 @@
-//! Which tokens are whose, given where each request's tokens end. Its twin is `kernels/ragged.py`.
+//! Which tokens are whose, given where each request's tokens end. Its twins are `kernels/ragged.py` and `kernels/ragged.cuh`.
 //!
 //! A request begins where the furthest earlier one ended, so a token belongs to the first request that ends after it.
 //! For counts that only grow this is the usual meaning. For any other it is still defined: requests never overlap, and

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::race::{Noise, race, race_probs};
+use super::exponential_race::{Noise, race};
 use super::ragged::{Requests, request_tokens};
+use super::weights::{Taken, Weights};
 use crate::CpuArm;
 use crate::kernels::{
     ExpandCpu, ExpandT, RejectionGreedySampleCpu, RejectionGreedySampleI, RejectionRandomSampleCpu,
@@ -14,7 +15,12 @@ use crate::kernels::{
 
 /// Judges a request's drafts in order until the first is rejected. `judge` is given a draft's position and token index,
 /// and says whether it is accepted and what is written. A request whose drafts were all kept gets its bonus token.
-fn verify(row: &mut [i32], tokens: Range<usize>, bonus: i32, judge: impl Fn(usize, usize) -> (bool, i32)) {
+pub(super) fn verify(
+    row: &mut [i32],
+    tokens: Range<usize>,
+    bonus: i32,
+    mut judge: impl FnMut(usize, usize) -> (bool, i32),
+) {
     row.fill(-1);
     let num_drafts = tokens.len();
     for (position, token) in tokens.enumerate() {
@@ -28,7 +34,7 @@ fn verify(row: &mut [i32], tokens: Range<usize>, bonus: i32, judge: impl Fn(usiz
 }
 
 /// No more tokens than `max_spec_len`.
-fn at_most(tokens: Range<usize>, max_spec_len: i32) -> Range<usize> {
+pub(super) fn at_most(tokens: Range<usize>, max_spec_len: i32) -> Range<usize> {
     tokens.start..tokens.end.min(tokens.start + max_spec_len as usize)
 }
 
@@ -114,16 +120,6 @@ impl<T: ExpandT> CpuArm for ExpandCpu<'_, T> {
     }
 }
 
-/// The race over what the target gives a token beyond what the draft model gave it.
-fn race_residual<Q: Noise>(target: &[f32], draft: &[f32], inv_q: &[Q]) -> i32 {
-    race(target.iter().zip(draft).map(|(&p, &q)| if p > q { p - q } else { 0.0 }), inv_q)
-}
-
-/// The race over the target's probabilities, from which the drafted token is taken out.
-fn race_without<Q: Noise>(target: &[f32], draft: i32, inv_q: &[Q]) -> i32 {
-    race((0..).zip(target).map(|(token, &p)| if token != draft && p > 0.0 { p } else { 0.0 }), inv_q)
-}
-
 impl<Q: SampleRecoveredTokensInvQ + Noise> CpuArm for SampleRecoveredTokensCpu<'_, Q> {
     fn run(self) {
         let Self {
@@ -143,12 +139,10 @@ impl<Q: SampleRecoveredTokensInvQ + Noise> CpuArm for SampleRecoveredTokensCpu<'
             *output = -1;
             if request < batch_size {
                 let (target, inv_q) = (&target_probs.row(token)[..vocab_size], inv_q.row(request));
-                *output = match draft_probs {
-                    Some(probs) => race_residual(target, probs.row(token), inv_q),
-                    None => race_without(target, draft, inv_q),
-                };
+                let taken = draft_probs.map_or(Taken::Token(draft), |probs| Taken::Probs(probs.row(token)));
+                *output = race(Weights { target, taken }, inv_q);
                 if *output < 0 {
-                    *output = race_probs(target, inv_q);
+                    *output = race(Weights { target, taken: Taken::Nothing }, inv_q);
                 }
             }
         });

@@ -3,10 +3,12 @@
 use half::{bf16, f16};
 
 use super::metadata::SamplingMetadata;
+use super::rejection_sampler::SpecDecodeMetadata;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernels::{
-    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, Softmax, TopLogprobs,
+    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, RejectionSampleFromLogits,
+    RejectionSampleFromLogitsRecoveredNoise, Softmax, TopKTopPSample, TopKTopPSampleSampledNoise, TopLogprobs,
     WidenLogits,
 };
 use crate::purpose::Purpose;
@@ -21,6 +23,14 @@ pub enum Logits<'a> {
     F16(View<'a, f16>),
     /// bf16.
     BF16(View<'a, bf16>),
+}
+
+/// Top-k, top-p and min-p of each row.
+#[derive(Clone, Copy)]
+pub(super) struct Filters<'a> {
+    pub(super) top_k: View<'a, i32>,
+    pub(super) top_p: View<'a, f32>,
+    pub(super) min_p: View<'a, f32>,
 }
 
 /// Runs an expression with the view of whichever type the logits have.
@@ -105,12 +115,12 @@ impl<'a> Logits<'a> {
         mut sampled_logits: ViewMut<'_, f32>,
         mut sampled_noise: ViewMut<'_, N>,
         mut scratch: ViewMut<'_, i64>,
-        temperature: View<'_, f32>,
         metadata: &SamplingMetadata<'_>,
         purpose: Purpose,
         device: &Device,
     ) -> Result<()> {
-        let (seeds, positions, purpose) = (metadata.seeds, metadata.positions, purpose.into());
+        let SamplingMetadata { temperature, seeds, positions, .. } = *metadata;
+        let purpose = purpose.into();
         for_each_type!(self, logits => {
             GumbelSample {
                 output_token_ids: output_token_ids.reborrow(),
@@ -122,6 +132,75 @@ impl<'a> Logits<'a> {
                 seeds,
                 positions,
                 purpose,
+            }
+            .launch(device)
+        })
+    }
+
+    /// The same race among the tokens that `filters` keep.
+    pub(super) fn filtered_race<N: TopKTopPSampleSampledNoise>(
+        self,
+        mut output_token_ids: ViewMut<'_, i32>,
+        mut sampled_logits: ViewMut<'_, f32>,
+        mut sampled_noise: ViewMut<'_, N>,
+        mut scratch: ViewMut<'_, i64>,
+        filters: Filters<'_>,
+        metadata: &SamplingMetadata<'_>,
+        purpose: Purpose,
+        device: &Device,
+    ) -> Result<()> {
+        let (SamplingMetadata { temperature, seeds, positions, .. }, Filters { top_k, top_p, min_p }) =
+            (*metadata, filters);
+        let purpose = purpose.into();
+        for_each_type!(self, logits => {
+            TopKTopPSample {
+                output_token_ids: output_token_ids.reborrow(),
+                sampled_logits: sampled_logits.reborrow(),
+                sampled_noise: sampled_noise.reborrow(),
+                scratch: scratch.reborrow(),
+                logits,
+                temperature,
+                top_k,
+                top_p,
+                min_p,
+                seeds,
+                positions,
+                purpose,
+            }
+            .launch(device)
+        })
+    }
+
+    /// Verifies drafts by the ratio of probabilities, these logits being the target's.
+    pub(super) fn verify<N: RejectionSampleFromLogitsRecoveredNoise>(
+        self,
+        mut output_token_ids: ViewMut<'_, i32>,
+        mut recovered_noise: ViewMut<'_, N>,
+        mut scratch: ViewMut<'_, i64>,
+        draft_probs: Option<View<'_, f32>>,
+        temperature: View<'_, f32>,
+        is_greedy: View<'_, bool>,
+        bonus_token_ids: View<'_, i32>,
+        metadata: &SpecDecodeMetadata<'_>,
+        device: &Device,
+    ) -> Result<()> {
+        let SpecDecodeMetadata { cu_num_draft_tokens, draft_token_ids, seeds, positions, first_positions, .. } =
+            *metadata;
+        for_each_type!(self, target_logits => {
+            RejectionSampleFromLogits {
+                output_token_ids: output_token_ids.reborrow(),
+                recovered_noise: recovered_noise.reborrow(),
+                scratch: scratch.reborrow(),
+                cu_num_draft_tokens,
+                draft_token_ids,
+                draft_probs,
+                target_logits,
+                temperature,
+                bonus_token_ids,
+                is_greedy,
+                seeds,
+                positions,
+                first_positions,
             }
             .launch(device)
         })

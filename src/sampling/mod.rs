@@ -5,8 +5,7 @@
 //! type of its memory from then on; a layer that is handed memory of the other precision refuses it.
 //!
 //! The memory of a step is the caller's, made once with `new` (its `required_bytes` says how much) and used again. On a GPU
-//! a step then allocates nothing and does not synchronise (the CPU arms of `filter_logits` and `top_logprobs` take a vector a
-//! row); only token ids need to go to the host. Everything a request says of itself is one value a row, so greedy, seeded,
+//! a step then allocates nothing and does not synchronise; only token ids need to go to the host. Everything a request says of itself is one value a row, so greedy, seeded,
 //! filtered and unfiltered requests share a batch, and a request's tokens depend on nothing beside it.
 //!
 //! # What parameters mean
@@ -74,6 +73,8 @@ mod processors;
 mod rejection_sampler;
 mod rejection_scratch;
 mod sampler;
+mod scratch;
+mod synthetic_rates;
 mod topk_topp_sampler;
 
 pub use draft_proposer::compute_probs_and_sample_next_token;
@@ -84,4 +85,5 @@ pub use processors::{BadWords, LogitBias, LogitsProcessors, MinTokens, Penalties
 pub use rejection_sampler::{RejectionSampler, SpecDecodeMetadata, Verification};
 pub use rejection_scratch::RejectionScratch;
 pub use sampler::{LogprobsMode, LogprobsOutput, Sampler, SamplerOutput, SamplerScratch};
+pub use scratch::scratch_words;
 pub use topk_topp_sampler::{SamplingScratch, TopKTopPSampler};

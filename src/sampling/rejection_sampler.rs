@@ -1,11 +1,11 @@
 //! Verifies drafted tokens: by the ratio of probabilities, as vLLM V1's class of this name does, or by drawing from the target.
 
 use super::logits::Logits;
-use super::rejection_scratch::RejectionScratch;
-use super::topk_topp_sampler::TopKTopPSampler;
+use super::rejection_scratch::{RejectionScratch, part_words};
+use super::topk_topp_sampler::{SampledNoise, TopKTopPSampler, with_sampled_noise};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernels::{DrawUniformProbs, RejectionGreedySample, RejectionRandomSample};
+use crate::kernels::RejectionGreedySample;
 use crate::purpose::Purpose;
 use crate::view::{AsView, AsViewMut, View, ViewMut};
 
@@ -169,6 +169,10 @@ impl RejectionSampler {
         if self.verification == Verification::Sampled && metadata.synthetic_conditional_rates.is_some() {
             return refuse("no synthetic rates with sampled verification".into(), "some");
         }
+        self.sampler.check("RejectionSampler", target_logits, &scratch.sampling)?;
+        if metadata.synthetic_conditional_rates.is_some() && scratch.synthetic.is_none() {
+            return refuse("scratch made with_synthetic_rates".into(), "other scratch");
+        }
         Ok(())
     }
 }
@@ -185,23 +189,49 @@ struct Step<'a, 'b> {
 }
 
 impl Step<'_, '_> {
+    /// Greedy requests keep what equals the most likely token; the others keep by ratio, or at synthetic rates.
     fn reject(&mut self, mut output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
-        let metadata = self.metadata;
-        if !metadata.all_greedy || metadata.synthetic_conditional_rates.is_some() {
-            self.draw_uniform_probs()?;
+        let (metadata, rates) = (self.metadata, self.metadata.synthetic_conditional_rates);
+        if let (Some(_), Some(synthetic)) = (rates, &mut self.scratch.synthetic) {
+            synthetic.draw_uniform_probs(self.scratch.tokens.seeds(self.tokens)?, metadata.positions, self.device)?;
         }
         if !metadata.all_random {
             let target_token_ids = self.scratch.target_token_ids.view_mut().slice(0..self.tokens)?;
             self.target_logits.argmax(target_token_ids, self.device)?;
             let is_greedy = if metadata.all_greedy { None } else { metadata.is_greedy };
-            self.keep_equal(output.reborrow(), is_greedy, metadata.synthetic_conditional_rates)?;
+            self.keep_equal(output.reborrow(), is_greedy, rates)?;
         }
-        if !metadata.all_greedy {
-            self.target_probs()?;
-            self.sample_recovered_tokens(draft_probs)?;
-            self.keep_by_ratio(output, draft_probs)?;
+        if metadata.all_greedy {
+            return Ok(());
         }
-        Ok(())
+        self.keep_random(output, draft_probs)
+    }
+
+    /// Verifies the requests that are not greedy, after top-k, top-p and min-p where a request has them.
+    fn keep_random(&mut self, output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
+        let (metadata, bonus, device) = (self.metadata, self.bonus_token_ids, self.device);
+        let (rows, requests) = (self.tokens, metadata.cu_num_draft_tokens.layout().columns());
+        let RejectionScratch { sampling, tokens, recovered_noise, parts, no_greedy, ones, synthetic, .. } =
+            &mut *self.scratch;
+        let of_tokens = tokens.metadata(metadata, rows)?;
+        let (mut logits, mut temperature, mut token_temperature) =
+            (self.target_logits, metadata.temperature, of_tokens.temperature);
+        if of_tokens.filters() {
+            self.sampler.filter(logits, &of_tokens, sampling, device)?;
+            logits = sampling.filtered(rows)?.into();
+            (temperature, token_temperature) = (ones.view().slice(0..requests)?, ones.view().slice(0..rows)?);
+        }
+        if let (Some(_), Some(synthetic)) = (metadata.synthetic_conditional_rates, synthetic) {
+            return synthetic.keep(output, logits, token_temperature, draft_probs, bonus, metadata, device);
+        }
+        let is_greedy = match metadata.is_greedy {
+            Some(is_greedy) if !metadata.all_random => is_greedy,
+            _ => no_greedy.view().slice(0..requests)?,
+        };
+        let parts = parts.view_mut().matrix(requests, part_words(logits.vocab_size()))?;
+        with_sampled_noise!(recovered_noise, requests, noise => {
+            logits.verify(output, noise, parts, draft_probs, temperature, is_greedy, bonus, metadata, device)
+        })
     }
 
     /// Draws from the target at every position, as a request without drafts would, and keeps what equals it.
@@ -213,43 +243,6 @@ impl Step<'_, '_> {
         self.keep_equal(output, None, None)
     }
 
-    fn draw_uniform_probs(&mut self) -> Result<()> {
-        DrawUniformProbs {
-            output: self.scratch.uniform_probs.view_mut().slice(0..self.tokens)?,
-            seeds: self.scratch.tokens.seeds(self.tokens)?,
-            positions: self.metadata.positions,
-            purpose: Purpose::Acceptance.into(),
-        }
-        .launch(self.device)
-    }
-
-    /// The target's distributions, after top-k, top-p and min-p where a request has them.
-    fn target_probs(&mut self) -> Result<()> {
-        let (rows, vocab_size) = (self.tokens, self.target_logits.vocab_size());
-        let RejectionScratch { tokens, sampling, target_probs, .. } = &mut *self.scratch;
-        let metadata = tokens.metadata(self.metadata, rows)?;
-        let probs = target_probs.view_mut().matrix(rows, vocab_size)?;
-        if !metadata.filters() {
-            return self.target_logits.softmax(probs, metadata.temperature, self.device);
-        }
-        self.sampler.filter(self.target_logits, &metadata, sampling, self.device)?;
-        Logits::from(sampling.filtered(rows)?).softmax(probs, sampling.ones(rows)?, self.device)
-    }
-
-    fn sample_recovered_tokens(&mut self, draft_probs: Option<View<'_, f32>>) -> Result<()> {
-        let (metadata, vocab_size) = (self.metadata, self.target_logits.vocab_size());
-        let RejectionScratch { noise, recovered_token_ids, target_probs, .. } = &mut *self.scratch;
-        noise.draw(metadata.seeds, metadata.first_positions, Purpose::Recovery, vocab_size, self.device)?;
-        noise.sample_recovered_tokens(
-            recovered_token_ids.view_mut().slice(0..self.tokens)?,
-            metadata.cu_num_draft_tokens,
-            metadata.draft_token_ids,
-            draft_probs,
-            target_probs.view().matrix(self.tokens, vocab_size)?,
-            self.device,
-        )
-    }
-
     /// Keeps drafts while they equal the target's tokens.
     fn keep_equal(
         &self,
@@ -257,8 +250,8 @@ impl Step<'_, '_> {
         is_greedy: Option<View<'_, bool>>,
         synthetic_conditional_rates: Option<View<'_, f32>>,
     ) -> Result<()> {
-        let uniform_probs =
-            synthetic_conditional_rates.map(|_| self.scratch.uniform_probs.view().slice(0..self.tokens));
+        let synthetic = synthetic_conditional_rates.and(self.scratch.synthetic.as_ref());
+        let uniform_probs = synthetic.map(|synthetic| synthetic.uniform_probs(self.tokens));
         RejectionGreedySample {
             output_token_ids: output.reborrow(),
             cu_num_draft_tokens: self.metadata.cu_num_draft_tokens,
@@ -268,23 +261,6 @@ impl Step<'_, '_> {
             is_greedy,
             uniform_probs: uniform_probs.transpose()?,
             synthetic_conditional_rates,
-        }
-        .launch(self.device)
-    }
-
-    fn keep_by_ratio(&self, mut output: ViewMut<'_, i32>, draft_probs: Option<View<'_, f32>>) -> Result<()> {
-        let vocab_size = self.target_logits.vocab_size();
-        RejectionRandomSample {
-            output_token_ids: output.reborrow(),
-            cu_num_draft_tokens: self.metadata.cu_num_draft_tokens,
-            draft_token_ids: self.metadata.draft_token_ids,
-            draft_probs,
-            target_probs: self.scratch.target_probs.view().matrix(self.tokens, vocab_size)?,
-            bonus_token_ids: self.bonus_token_ids,
-            recovered_token_ids: self.scratch.recovered_token_ids.view().slice(0..self.tokens)?,
-            uniform_probs: self.scratch.uniform_probs.view().slice(0..self.tokens)?,
-            is_greedy: if self.metadata.all_random { None } else { self.metadata.is_greedy },
-            synthetic_conditional_rates: self.metadata.synthetic_conditional_rates,
         }
         .launch(self.device)
     }

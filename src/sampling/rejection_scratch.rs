@@ -2,8 +2,10 @@
 
 use super::metadata::SamplingMetadata;
 use super::noise::InverseExponential;
-use super::rejection_sampler::{RejectionSampler, SpecDecodeMetadata, Verification};
-use super::topk_topp_sampler::SamplingScratch;
+use super::rejection_sampler::{RejectionSampler, SpecDecodeMetadata};
+use super::scratch::scratch_words;
+use super::synthetic_rates::SyntheticScratch;
+use super::topk_topp_sampler::{SampledNoise, SamplingScratch};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::Result;
@@ -17,11 +19,17 @@ pub struct RejectionScratch {
     pub(super) max_tokens: usize,
     pub(super) sampling: SamplingScratch,
     pub(super) tokens: TokenParameters,
-    pub(super) target_probs: Buffer<f32>,
-    pub(super) uniform_probs: Buffer<f64>,
-    pub(super) noise: InverseExponential,
-    pub(super) recovered_token_ids: Buffer<i32>,
     pub(super) target_token_ids: Buffer<i32>,
+    pub(super) recovered_noise: SampledNoise,
+    pub(super) parts: Buffer<i64>,
+    pub(super) no_greedy: Buffer<bool>,
+    pub(super) ones: Buffer<f32>,
+    pub(super) synthetic: Option<SyntheticScratch>,
+}
+
+/// Words in which the blocks of a GPU meet for each request.
+pub(super) fn part_words(vocab_size: usize) -> usize {
+    scratch_words("rejection_sample_from_logits", vocab_size)
 }
 
 /// Parameters of requests, once for each drafted token.
@@ -42,14 +50,13 @@ impl RejectionScratch {
         max_tokens: usize,
         vocab_size: usize,
     ) -> usize {
-        let parameters = 3 * size_of::<f32>() + size_of::<i32>() + size_of::<i64>();
-        let outputs = size_of::<f64>() + 2 * size_of::<i32>();
-        let rejection = sampler.verification() == Verification::Rejection;
-        let probs = if rejection { vocab_size * size_of::<f32>() } else { 0 };
-        let noise = if rejection { max_requests * vocab_size } else { 0 };
+        let of_token = 3 * size_of::<f32>() + 2 * size_of::<i32>() + size_of::<i64>();
+        let noise = InverseExponential::element_bytes(sampler.sampler().use_fp64_gumbel());
+        let of_request = noise + part_words(vocab_size) * size_of::<i64>() + size_of::<bool>();
         SamplingScratch::required_bytes(sampler.sampler(), max_tokens, vocab_size)
-            + max_tokens * (parameters + outputs + probs)
-            + noise * InverseExponential::element_bytes(sampler.sampler().use_fp64_gumbel())
+            + max_tokens * of_token
+            + max_requests * of_request
+            + max_requests.max(max_tokens) * size_of::<f32>()
     }
 
     /// Memory for steps of at most so many requests and drafted tokens.
@@ -63,8 +70,6 @@ impl RejectionScratch {
         vocab_size: usize,
         device: &Device,
     ) -> Result<RejectionScratch> {
-        let rejection = sampler.verification() == Verification::Rejection;
-        let (probs, noise) = if rejection { (max_tokens * vocab_size, max_requests * vocab_size) } else { (0, 0) };
         Ok(RejectionScratch {
             max_requests,
             max_tokens,
@@ -76,12 +81,31 @@ impl RejectionScratch {
                 min_p: Buffer::zeros(device, max_tokens)?,
                 seeds: Buffer::zeros(device, max_tokens)?,
             },
-            target_probs: Buffer::zeros(device, probs)?,
-            uniform_probs: Buffer::zeros(device, max_tokens)?,
-            noise: InverseExponential::new(device, sampler.sampler().use_fp64_gumbel(), noise)?,
-            recovered_token_ids: Buffer::zeros(device, max_tokens)?,
             target_token_ids: Buffer::zeros(device, max_tokens)?,
+            recovered_noise: SampledNoise::new(sampler.sampler(), max_requests, device)?,
+            parts: Buffer::zeros(device, max_requests * part_words(vocab_size))?,
+            no_greedy: Buffer::from_slice(device, &vec![false; max_requests])?,
+            ones: Buffer::from_slice(device, &vec![1.0; max_requests.max(max_tokens)])?,
+            synthetic: None,
         })
+    }
+
+    /// Memory for steps with synthetic rates, too, which need a distribution for each drafted token and noise for each request: beyond
+    /// [`RejectionScratch::required_bytes`], `max_tokens * (vocab_size + 3)` values of four bytes and `max_requests * vocab_size` of noise.
+    ///
+    /// # Errors
+    /// Where the GPU has no memory left.
+    pub fn with_synthetic_rates(
+        sampler: &RejectionSampler,
+        max_requests: usize,
+        max_tokens: usize,
+        vocab_size: usize,
+        device: &Device,
+    ) -> Result<RejectionScratch> {
+        let use_fp64_gumbel = sampler.sampler().use_fp64_gumbel();
+        let synthetic = SyntheticScratch::new(use_fp64_gumbel, max_requests, max_tokens, vocab_size, device)?;
+        let scratch = RejectionScratch::new(sampler, max_requests, max_tokens, vocab_size, device)?;
+        Ok(RejectionScratch { synthetic: Some(synthetic), ..scratch })
     }
 }
 

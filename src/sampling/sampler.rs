@@ -122,10 +122,8 @@ impl Sampler {
         if self.logprobs_mode == LogprobsMode::Raw {
             return logprobs.gather(logits, &output.sampled_token_ids, device);
         }
-        // The race of rows without filters, and the argmax, needed no distribution; logprobs do.
-        if metadata.all_greedy || !metadata.filters() {
-            self.topk_topp_sampler.filter(current, metadata, sampling, device)?;
-        }
+        // The draw needed no distribution; logprobs do.
+        self.topk_topp_sampler.filter(current, metadata, sampling, device)?;
         logprobs.gather(sampling.filtered(rows)?.into(), &output.sampled_token_ids, device)
     }
 }

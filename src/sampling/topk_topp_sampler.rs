@@ -1,7 +1,8 @@
 //! Draws a token of each row after top-k, top-p and min-p: the last step of sampling, as vLLM V1's class of this name is.
 
-use super::logits::Logits;
+use super::logits::{Filters, Logits};
 use super::metadata::SamplingMetadata;
+use super::scratch::scratch_words;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -43,16 +44,59 @@ pub struct SamplingScratch {
     max_rows: usize,
     vocab_size: usize,
     filtered: Buffer<f32>,
-    no_top_k: Buffer<i32>,
-    ones: Buffer<f32>,
-    no_min_p: Buffer<f32>,
+    off: Off,
     sampled_logits: Buffer<f32>,
     sampled_noise: SampledNoise,
-    parts: Buffer<i64>,
+    race: Buffer<i64>,
+    filtered_race: Buffer<i64>,
 }
 
-/// Words in which the blocks of a GPU that look at parts of a row meet, as `gumbel_sample` says.
-const PART_WORDS: usize = 513;
+fn race_words(vocab_size: usize) -> usize {
+    scratch_words("gumbel_sample", vocab_size)
+}
+
+fn filtered_race_words(vocab_size: usize) -> usize {
+    scratch_words("top_k_top_p_sample", vocab_size)
+}
+
+/// Filters that keep every token.
+#[derive(Debug)]
+struct Off {
+    top_k: Buffer<i32>,
+    ones: Buffer<f32>,
+    min_p: Buffer<f32>,
+}
+
+impl Off {
+    /// The filters of `rows` rows, off where the metadata says none.
+    fn or<'a>(&'a self, metadata: &SamplingMetadata<'a>, rows: usize) -> Result<Filters<'a>> {
+        let (top_k, top_p, min_p) =
+            (self.top_k.view().slice(0..rows)?, self.ones.view().slice(0..rows)?, self.min_p.view().slice(0..rows)?);
+        Ok(Filters {
+            top_k: metadata.top_k.unwrap_or(top_k),
+            top_p: metadata.top_p.unwrap_or(top_p),
+            min_p: metadata.min_p.unwrap_or(min_p),
+        })
+    }
+}
+
+/// Runs an expression with the memory of the winner's noise, of whichever precision it is.
+macro_rules! with_sampled_noise {
+    ($noise:expr, $rows:expr, $view:ident => $body:expr) => {
+        match $noise {
+            SampledNoise::F32(buffer) => {
+                let $view = buffer.view_mut().slice(0..$rows)?;
+                $body
+            }
+            SampledNoise::F64(buffer) => {
+                let $view = buffer.view_mut().slice(0..$rows)?;
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use with_sampled_noise;
 
 /// The winner's noise, in the precision that the race was run with.
 #[derive(Debug)]
@@ -61,11 +105,25 @@ pub(super) enum SampledNoise {
     F64(Buffer<f64>),
 }
 
+impl SampledNoise {
+    pub(super) fn new(sampler: TopKTopPSampler, rows: usize, device: &Device) -> Result<SampledNoise> {
+        Ok(if sampler.use_fp64_gumbel {
+            SampledNoise::F64(Buffer::zeros(device, rows)?)
+        } else {
+            SampledNoise::F32(Buffer::zeros(device, rows)?)
+        })
+    }
+}
+
 impl SamplingScratch {
     /// Bytes of device memory that [`SamplingScratch::new`] takes.
     pub fn required_bytes(sampler: TopKTopPSampler, max_rows: usize, vocab_size: usize) -> usize {
         let noise = if sampler.use_fp64_gumbel { size_of::<f64>() } else { size_of::<f32>() };
-        max_rows * (vocab_size * size_of::<f32>() + 4 * size_of::<f32>() + noise + PART_WORDS * size_of::<i64>())
+        max_rows
+            * (vocab_size * size_of::<f32>()
+                + 4 * size_of::<f32>()
+                + noise
+                + (race_words(vocab_size) + filtered_race_words(vocab_size)) * size_of::<i64>())
     }
 
     /// Memory for draws of at most `max_rows` rows.
@@ -82,16 +140,15 @@ impl SamplingScratch {
             max_rows,
             vocab_size,
             filtered: Buffer::zeros(device, max_rows * vocab_size)?,
-            no_top_k: Buffer::zeros(device, max_rows)?,
-            ones: Buffer::from_slice(device, &vec![1.0; max_rows])?,
-            no_min_p: Buffer::zeros(device, max_rows)?,
-            sampled_logits: Buffer::zeros(device, max_rows)?,
-            sampled_noise: if sampler.use_fp64_gumbel {
-                SampledNoise::F64(Buffer::zeros(device, max_rows)?)
-            } else {
-                SampledNoise::F32(Buffer::zeros(device, max_rows)?)
+            off: Off {
+                top_k: Buffer::zeros(device, max_rows)?,
+                ones: Buffer::from_slice(device, &vec![1.0; max_rows])?,
+                min_p: Buffer::zeros(device, max_rows)?,
             },
-            parts: Buffer::zeros(device, max_rows * PART_WORDS)?,
+            sampled_logits: Buffer::zeros(device, max_rows)?,
+            sampled_noise: SampledNoise::new(sampler, max_rows, device)?,
+            race: Buffer::zeros(device, max_rows * race_words(vocab_size))?,
+            filtered_race: Buffer::zeros(device, max_rows * filtered_race_words(vocab_size))?,
         })
     }
 
@@ -101,11 +158,6 @@ impl SamplingScratch {
     /// Where there were fewer rows.
     pub fn filtered(&self, num_rows: usize) -> Result<View<'_, f32>> {
         self.filtered.view().matrix(num_rows, self.vocab_size)
-    }
-
-    /// As many ones as there are rows, the temperature of filtered logits.
-    pub(super) fn ones(&self, num_rows: usize) -> Result<View<'_, f32>> {
-        self.ones.view().slice(0..num_rows)
     }
 }
 
@@ -132,17 +184,10 @@ impl TopKTopPSampler {
         device: &Device,
     ) -> Result<()> {
         let rows = self.rows(logits, scratch)?;
-        let SamplingScratch { filtered, no_top_k, ones, no_min_p, vocab_size, .. } = scratch;
-        let (no_top_k, no_top_p, no_min_p) =
-            (no_top_k.view().slice(0..rows)?, ones.view().slice(0..rows)?, no_min_p.view().slice(0..rows)?);
-        logits.filter(
-            filtered.view_mut().matrix(rows, *vocab_size)?,
-            metadata.temperature,
-            metadata.top_k.unwrap_or(no_top_k),
-            metadata.top_p.unwrap_or(no_top_p),
-            metadata.min_p.unwrap_or(no_min_p),
-            device,
-        )
+        let SamplingScratch { filtered, off, vocab_size, .. } = scratch;
+        let Filters { top_k, top_p, min_p } = off.or(metadata, rows)?;
+        let filtered = filtered.view_mut().matrix(rows, *vocab_size)?;
+        logits.filter(filtered, metadata.temperature, top_k, top_p, min_p, device)
     }
 
     /// Draws a token of each row: i32 `[num_rows]`, -1 where a row has none. On a GPU it allocates
@@ -165,63 +210,41 @@ impl TopKTopPSampler {
         if metadata.all_greedy {
             return logits.argmax(output_token_ids, device);
         }
-        let filters = metadata.filters();
-        if filters {
-            self.filter(logits, metadata, scratch, device)?;
-        }
-        let SamplingScratch { filtered, ones, sampled_logits, sampled_noise, parts, vocab_size, .. } = scratch;
-        let (logits, temperature) = if filters {
-            (filtered.view().matrix(rows, *vocab_size)?.into(), ones.view().slice(0..rows)?)
-        } else {
-            (logits, metadata.temperature)
-        };
-        Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts }.run(
-            output_token_ids,
-            logits,
-            device,
-        )
+        let SamplingScratch { off, sampled_logits, sampled_noise, race, filtered_race, vocab_size, .. } = scratch;
+        let sampled = sampled_logits.view_mut().slice(0..rows)?;
+        with_sampled_noise!(sampled_noise, rows, noise => match metadata.filters() {
+            false => {
+                let parts = race.view_mut().matrix(rows, race_words(*vocab_size))?;
+                logits.race(output_token_ids, sampled, noise, parts, metadata, purpose, device)
+            }
+            true => {
+                let parts = filtered_race.view_mut().matrix(rows, filtered_race_words(*vocab_size))?;
+                let filters = off.or(metadata, rows)?;
+                logits.filtered_race(output_token_ids, sampled, noise, parts, filters, metadata, purpose, device)
+            }
+        })
     }
 
     /// The number of rows, which the scratch must have room for.
     fn rows(self, logits: Logits<'_>, scratch: &SamplingScratch) -> Result<usize> {
-        let (rows, vocab_size) = (logits.num_rows(), logits.vocab_size());
-        let refuse = |expected: String, got: String| Err(Error::sampling("TopKTopPSampler", expected, got));
-        if rows > scratch.max_rows || vocab_size != scratch.vocab_size {
-            let expected = format!("at most {} rows of {} tokens", scratch.max_rows, scratch.vocab_size);
-            return refuse(expected, format!("{rows} of {vocab_size}"));
+        let rows = logits.num_rows();
+        if rows > scratch.max_rows {
+            let expected = format!("at most {} rows", scratch.max_rows);
+            return Err(Error::sampling("TopKTopPSampler", expected, rows.to_string()));
         }
-        if matches!(scratch.sampled_noise, SampledNoise::F64(_)) != self.use_fp64_gumbel {
-            return refuse("scratch made for this sampler's use_fp64_gumbel".into(), "another's".into());
-        }
+        self.check("TopKTopPSampler", logits, scratch)?;
         Ok(rows)
     }
-}
 
-/// One Gumbel race over given logits.
-struct Race<'a, 'b> {
-    temperature: View<'a, f32>,
-    metadata: &'a SamplingMetadata<'a>,
-    purpose: Purpose,
-    sampled_logits: &'b mut Buffer<f32>,
-    sampled_noise: &'b mut SampledNoise,
-    parts: &'b mut Buffer<i64>,
-}
-
-impl Race<'_, '_> {
-    fn run(self, output_token_ids: ViewMut<'_, i32>, logits: Logits<'_>, device: &Device) -> Result<()> {
-        let rows = logits.num_rows();
-        let Race { temperature, metadata, purpose, sampled_logits, sampled_noise, parts } = self;
-        let parts = parts.view_mut().matrix(rows, PART_WORDS)?;
-        let sampled_logits = sampled_logits.view_mut().slice(0..rows)?;
-        match sampled_noise {
-            SampledNoise::F32(noise) => {
-                let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
-            }
-            SampledNoise::F64(noise) => {
-                let noise = noise.view_mut().slice(0..rows)?;
-                logits.race(output_token_ids, sampled_logits, noise, parts, temperature, metadata, purpose, device)
-            }
+    /// The scratch was made for this vocabulary and this precision.
+    pub(super) fn check(self, layer: &'static str, logits: Logits<'_>, scratch: &SamplingScratch) -> Result<()> {
+        let (expected, vocab_size) = (scratch.vocab_size, logits.vocab_size());
+        if vocab_size != expected {
+            return Err(Error::sampling(layer, format!("rows of {expected} tokens"), vocab_size.to_string()));
         }
+        if matches!(scratch.sampled_noise, SampledNoise::F64(_)) != self.use_fp64_gumbel {
+            return Err(Error::sampling(layer, "scratch made for this sampler's use_fp64_gumbel", "another's"));
+        }
+        Ok(())
     }
 }

@@ -234,7 +234,11 @@ fn softmax_of_the_output_is_the_distribution_at_the_temperature() {
             for temperature in [1e-45, 1e-5, 0.3, 1.0, 7.0, 1e30, INF] {
                 let output = filter(device, row, &[Limits { temperature, ..OFF }]);
                 let expected = softmax(device, row, temperature);
-                assert_eq!(softmax(device, &output, 1.0), expected, "{temperature} on {device}");
+                // The output is rounded once more: by 2^-24 of up to 87 / ln 2 halvings.
+                for (p, expected) in softmax(device, &output, 1.0).into_iter().zip(expected) {
+                    let near = (p - expected).abs() <= 1e-5 * expected || p.max(expected) < 1e-36;
+                    assert!(near, "{p:e} instead of {expected:e}, temperature {temperature} on {device}");
+                }
                 let first: Vec<usize> = (0..row.len()).filter(|&token| row[token] > f32::NEG_INFINITY).collect();
                 assert_eq!(kept(&output), first, "{temperature} on {device}");
             }

@@ -10,6 +10,7 @@ mod filter;
 mod fly;
 mod graph;
 mod gumbel;
+mod gumbel_draws;
 mod logit_bias;
 mod logits;
 mod logprobs;

@@ -6,6 +6,7 @@ use tidelock::kernels::{
     DrawInverseExponential, DrawInverseExponentialOutput, DrawUniformProbs, GumbelSample, RandomSample,
     RandomSampleInvQ,
 };
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
 /// f32 or f64 noise.
@@ -188,12 +189,13 @@ fn both_races_have_the_same_winner() {
         let (logits, temperature) = (on(device, &logits.repeat(rows)), on(device, &vec![1.0; rows]));
         let (seeds, positions) = (on(device, &seeds), on(device, &vec![3; rows]));
         let (mut tokens, mut sampled) = (on(device, &vec![-77; rows]), on(device, &vec![0f32; rows]));
-        let (mut noise, mut scratch) = (on(device, &vec![0f64; rows]), on(device, &vec![0; rows * 513]));
+        let words = scratch_words("gumbel_sample", vocab);
+        let (mut noise, mut scratch) = (on(device, &vec![0f64; rows]), on(device, &vec![0; rows * words]));
         GumbelSample {
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 513).expect("it fits"),
+            scratch: scratch.view_mut().matrix(rows, words).expect("it fits"),
             logits: logits.view().matrix(rows, vocab).expect("it fits"),
             temperature: temperature.view(),
             seeds: seeds.view(),

@@ -331,6 +331,10 @@ fn what_cannot_be_honoured_is_refused() {
         run(Verification::Sampled, synthetic, false, 2),
         "RejectionSampler: expected no synthetic rates with sampled verification, got some"
     );
+    assert_eq!(
+        run(Verification::Rejection, synthetic, false, 2),
+        "RejectionSampler: expected scratch made with_synthetic_rates, got other scratch"
+    );
     let both = SpecDecodeMetadata { all_greedy: true, ..random };
     assert_eq!(
         run(Verification::Rejection, both, true, 2),
@@ -362,4 +366,60 @@ fn scratch_of_another_precision_is_refused() {
     let message = result.expect_err("64-bit noise was asked for").to_string();
     assert_eq!(message, "TopKTopPSampler: expected scratch made for this sampler's use_fp64_gumbel, got another's");
     assert_eq!(read(&token), [-7]);
+}
+
+/// Blocks of a GPU meet in the scratch memory, so rows of another length must not find others' counters there.
+#[test]
+fn verification_refuses_scratch_of_another_vocabulary_or_precision() {
+    let device = &Device::Cpu;
+    let batch = Batch::new(device, &[1, 2], 1, 1.0, 0);
+    let (target, bonus) = (rows(device, &TARGET, 2), on(device, &[0, 0]));
+    let refused = |made_for: bool, vocab_size: usize| {
+        let sampler = RejectionSampler::new(true, Verification::Rejection);
+        let other = RejectionSampler::new(made_for, Verification::Rejection);
+        let mut scratch = RejectionScratch::new(&other, 2, 2, vocab_size, device).expect("there is memory");
+        let mut output = on(device, &[-77; 4]);
+        let view = output.view_mut().matrix(2, 2).expect("it fits");
+        let metadata = batch.metadata();
+        let result = sampler.forward(view, logits(&target), None, bonus.view(), &metadata, &mut scratch, device);
+        assert_eq!(read(&output), [-77; 4]);
+        result.map_err(|error| error.to_string()).expect_err("it is refused")
+    };
+    let message = format!("RejectionSampler: expected rows of {} tokens, got {VOCAB}", VOCAB + 1);
+    assert_eq!(refused(true, VOCAB + 1), message);
+    let message = "RejectionSampler: expected scratch made for this sampler's use_fp64_gumbel, got another's";
+    assert_eq!(refused(false, VOCAB), message);
+}
+
+/// Of three requests one has a draft; with filters, too, the others get their bonus tokens.
+#[test]
+fn there_may_be_more_requests_than_drafts() {
+    on_each_arm(|device| {
+        let (cu, drafts, bonus) = (on(device, &[0, 1, 1]), on(device, &[-1]), on(device, &[5, 6, 7]));
+        let (temperature, seeds) = (on(device, &[1f32; 3]), on(device, &[1i64, 2, 3]));
+        let (positions, first_positions) = (on(device, &[10i64]), on(device, &[10i64; 3]));
+        let (top_k, target) = (on(device, &[1; 3]), rows(device, &TARGET, 1));
+        let metadata = SpecDecodeMetadata {
+            cu_num_draft_tokens: cu.view(),
+            draft_token_ids: drafts.view(),
+            temperature: temperature.view(),
+            is_greedy: None,
+            all_greedy: false,
+            all_random: true,
+            top_k: Some(top_k.view()),
+            top_p: None,
+            min_p: None,
+            seeds: seeds.view(),
+            positions: positions.view(),
+            first_positions: first_positions.view(),
+            synthetic_conditional_rates: None,
+        };
+        let sampler = RejectionSampler::new(true, Verification::Rejection);
+        let mut scratch = RejectionScratch::new(&sampler, 3, 1, VOCAB, device).expect("there is memory");
+        let mut output = on(device, &[-77; 6]);
+        let view = output.view_mut().matrix(3, 2).expect("it fits");
+        sampler.forward(view, logits(&target), None, bonus.view(), &metadata, &mut scratch, device).expect("it fits");
+        let best = (0..VOCAB).max_by(|&a, &b| TARGET[a].total_cmp(&TARGET[b])).expect("there are tokens") as i32;
+        assert_eq!(read(&output), [5, -1, best, -1, 7, -1], "{device}");
+    });
 }

@@ -1,7 +1,7 @@
 //! Words for what the run-time table says of a kernel.
 
 use tidelock::kernel::{
-    Access, Arm, Constant, ConstantValue, Domain, ElementType, Expr, Kernel, Literal, Param, Place, Presence,
+    Access, Arm, Constant, ConstantValue, Domain, ElementType, Expr, Field, Kernel, Literal, Param, Place, Presence,
     ScalarSource,
 };
 
@@ -57,6 +57,15 @@ pub fn arms(param: &Param) -> Option<String> {
         (None, Some((arm, reason))) => Some(format!("refused by the {} arm: {reason}", name(arm))),
         (None, None) => None,
     }
+}
+
+/// The fields of a struct, as Rust writes them.
+pub fn fields(fields: &[Field]) -> String {
+    let field = |field: &Field| match field.count {
+        1 => format!("{}: {}", field.name, field.dtype),
+        count => format!("{}: [{}; {count}]", field.name, field.dtype),
+    };
+    format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
 }
 
 /// Where a scalar's value comes from.

@@ -1,17 +1,26 @@
 //! The command `tidelock`. Each command is one module: its arguments, and a `run` that writes to the given output.
 //!
 //! A command returns the exit code: 0 where all is well, 1 where it found something wrong. What it could not do at all is
-//! an error, which is printed here and exits with 1 too; a wrong use of the command line is clap's, and exits with 2.
+//! an error, which is printed here and exits with 1 too (`diff` exits with 2); a wrong use of the command line is clap's, and exits with 2.
 
+mod add_param;
 mod bench;
+#[cfg(feature = "bind")]
+mod bind;
 mod check;
 mod compile;
+mod completions;
 mod describe;
+mod diff;
+mod doc;
 mod example;
 mod explain;
+mod header;
+mod import;
 mod kernels;
 mod list;
 mod logits;
+mod new;
 mod output;
 mod parity;
 mod precision;
@@ -22,6 +31,7 @@ mod sample;
 mod show;
 mod speculate;
 mod tokenizer;
+mod words;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -45,10 +55,19 @@ enum Command {
     Check(check::Arguments),
     Bench(bench::Arguments),
     Compile(compile::Arguments),
+    New(new::Arguments),
+    Import(import::Arguments),
+    AddParam(add_param::Arguments),
+    Diff(diff::Arguments),
+    Header(header::Arguments),
+    #[cfg(feature = "bind")]
+    Bind(bind::Arguments),
     Record(record::Arguments),
     Parity(parity::Arguments),
     ProvePrecision(prove_precision::Arguments),
+    Doc(doc::Arguments),
     Explain(explain::Arguments),
+    Completions(completions::Arguments),
 }
 
 impl Command {
@@ -61,10 +80,19 @@ impl Command {
             Command::Check(arguments) => arguments.run(out),
             Command::Bench(arguments) => arguments.run(out),
             Command::Compile(arguments) => arguments.run(out),
+            Command::New(arguments) => arguments.run(out),
+            Command::Import(arguments) => arguments.run(out),
+            Command::AddParam(arguments) => arguments.run(out),
+            Command::Diff(arguments) => arguments.run(out),
+            Command::Header(arguments) => arguments.run(out),
+            #[cfg(feature = "bind")]
+            Command::Bind(arguments) => arguments.run(out),
             Command::Record(arguments) => arguments.run(out),
             Command::Parity(arguments) => arguments.run(out),
             Command::ProvePrecision(arguments) => arguments.run(out),
+            Command::Doc(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
+            Command::Completions(arguments) => arguments.run(out),
         }
     }
 }

@@ -36,7 +36,7 @@ fn show_says_the_whole_signature() {
         };
         assert!(line(&json["signature"]).contains(kernel.name));
         assert!(line(&json["gpu"]).contains(kernel.gpu_function));
-        assert!(line(&json["cpu"]).contains("impl"), "{}", line(&json["cpu"]));
+        assert!(line(&json["cpu"]).contains("Cpu<"), "{}", line(&json["cpu"]));
         for param in json["params"].as_array().unwrap() {
             assert!(line(&param["at"]).contains(param["name"].as_str().unwrap()));
         }

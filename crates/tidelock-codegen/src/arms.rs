@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use crate::model::Kernel;
 use crate::names;
-use crate::source::Span;
+use crate::source::{Lines, Span};
 
 /// The arms in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +94,11 @@ pub fn expected(kernel: &Kernel) -> Vec<Expected> {
 /// Path of the CPU arms of `family`.
 pub fn path(family: &str) -> String {
     format!("src/cpu/{family}.rs")
+}
+
+/// The line, counted from 1, of the arm of `kernel` in `text`.
+pub fn line(text: &str, kernel: &str) -> Option<usize> {
+    Some(Lines::of(text).line_column(read(text).ok()?.of(kernel)?.span.start).0)
 }
 
 /// The arms that `text` implements.
@@ -213,9 +218,8 @@ mod tests {
         assert_eq!(fields, expected);
         assert_eq!(&text[taken.fields[3].span.clone()], "d: _d");
         assert_eq!(taken.rest, None);
-        let all = read(text).unwrap();
-        assert_eq!(all.of("pick").map(|arm| arm.name.as_str()), Some("PickCpu"));
-        assert_eq!(all.of("other"), None);
+        assert_eq!(line(text, "pick"), Some(1));
+        assert_eq!(line(text, "other"), None);
     }
 
     #[test]

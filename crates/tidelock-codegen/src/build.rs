@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::{env, fs};
 
+use crate::bindings;
 use crate::project::Project;
 use crate::toolchain;
 
@@ -12,12 +13,16 @@ const COMPILE: &str = "TIDELOCK_COMPILE";
 
 /// Generates `kernels.rs` in the build's output folder from the registry of the crate being built.
 ///
-/// Reads `signatures/`, `kernels/`, `ptx/` and `src/cpu/`; when anything is wrong or has drifted, prints every diagnostic
+/// Reads `signatures/`, `kernels/`, `ptx/`, `src/cpu/`, and where there is C, `cpu/` and `bindings.rs`; when anything is wrong or has drifted, prints every diagnostic
 /// and fails the build. With `TIDELOCK_COMPILE=1` it first compiles the kernels whose sources changed, for which it needs
 /// Python; otherwise it needs nothing but the files.
 pub fn build() {
-    for folder in ["signatures", "kernels", "ptx", "src/cpu"] {
-        println!("cargo::rerun-if-changed={folder}");
+    for path in ["signatures", "kernels", "ptx", "src/cpu"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    // Cargo takes what is not there for changed, and few crates have C.
+    for path in ["cpu", bindings::PATH].into_iter().filter(|path| Path::new(path).exists()) {
+        println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed={COMPILE}");
     if let Err(message) = run() {

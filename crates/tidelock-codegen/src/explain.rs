@@ -3,7 +3,12 @@
 //! The texts are Markdown pages, one a stage, with a section `## CODE Title` for each code.
 
 /// The pages; a stage with codes of its own adds one.
-const PAGES: [&str; 2] = [include_str!("explain/registry.md"), include_str!("explain/drift.md")];
+const PAGES: [&str; 4] = [
+    include_str!("explain/registry.md"),
+    include_str!("explain/drift.md"),
+    include_str!("explain/author.md"),
+    include_str!("explain/c.md"),
+];
 
 /// What there is to say about a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

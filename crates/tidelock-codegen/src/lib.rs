@@ -13,6 +13,7 @@
 
 pub mod abi;
 pub mod arms;
+pub mod bindings;
 mod build;
 pub mod check;
 pub mod diagnostic;
@@ -20,6 +21,7 @@ pub mod emit;
 pub mod explain;
 pub mod expr;
 pub mod facts;
+pub mod header;
 mod link;
 pub mod lower;
 pub mod model;

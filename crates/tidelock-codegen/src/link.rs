@@ -1,14 +1,14 @@
 //! Brings together what belongs to a kernel and was found in different files: lines, facts, PTX.
 
 use crate::arms::{self, Arms};
-use crate::check::Artifacts;
+use crate::check::{Artifacts, c};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Compiled, Linked};
 use crate::facts::{self, KernelFacts, Manifest, VariantFacts};
 use crate::model::{Family, Kernel, Registry};
-use crate::ptx;
 use crate::source::{Lines, Sources, Span};
 use crate::variants::{Variant, variants};
+use crate::{bindings, ptx};
 
 /// Every kernel of `registry` with all that belongs to it.
 ///
@@ -41,18 +41,32 @@ pub fn link<'a>(
 }
 
 /// What is read once for all kernels of a family.
-struct Files {
+struct Files<'a> {
+    texts: &'a Sources,
     /// Lines of the registry file.
     registry: Lines,
-    /// The CPU arms, and the lines of their file.
+    /// The CPU arms in Rust, and the lines of their file.
     arms: (Arms, Lines),
 }
 
-impl Files {
-    fn of(family: &Family, texts: &Sources) -> Files {
+impl<'a> Files<'a> {
+    fn of(family: &Family, texts: &'a Sources) -> Files<'a> {
         let text = |path: &str| texts.get(path).map_or("", String::as_str);
         let arms = text(&arms::path(&family.name));
-        Files { registry: Lines::of(text(&family.path)), arms: (arms::read(arms).unwrap_or_default(), Lines::of(arms)) }
+        let arms = (arms::read(arms).unwrap_or_default(), Lines::of(arms));
+        Files { texts, registry: Lines::of(text(&family.path)), arms }
+    }
+
+    /// File and line of the CPU arm.
+    fn arm(&self, family: &Family, kernel: &Kernel) -> Option<(String, usize)> {
+        let Some(cpu) = &kernel.cpu else {
+            let (arms, lines) = &self.arms;
+            let arm = arms.of(&kernel.name.value)?;
+            return Some((arms::path(&family.name), lines.line_column(arm.span.start).0));
+        };
+        let file = &cpu.value.file;
+        let function = bindings::functions(kernel).into_iter().next()?;
+        Some((file.clone(), c::line(self.texts.get(file)?, &function)?))
     }
 }
 
@@ -61,7 +75,7 @@ fn link_kernel<'a>(
     kernel: &'a Kernel,
     manifest: &Manifest,
     artifacts: &Artifacts,
-    files: &Files,
+    files: &Files<'_>,
 ) -> Result<Linked<'a>, Diagnostic> {
     let missing = |what: String| {
         let message = format!("kernel `{}` has no {what}", kernel.name.value);
@@ -69,8 +83,7 @@ fn link_kernel<'a>(
     };
     let line = |span: &Span| files.registry.line_column(span.start).0;
     let facts: &KernelFacts<_> = manifest.kernels.get(&kernel.name.value).ok_or_else(|| missing("facts".into()))?;
-    let (arms, lines) = &files.arms;
-    let arm = arms.of(&kernel.name.value).ok_or_else(|| missing("CPU arm".into()))?;
+    let cpu = files.arm(family, kernel).ok_or_else(|| missing("CPU arm".into()))?;
     let compiled = variants(kernel).into_iter().map(|variant| {
         let facts = facts.variants.get(&variant.name).ok_or_else(|| missing(format!("variant `{}`", variant.name)))?;
         compile(family, variant, facts, manifest, artifacts).ok_or_else(|| missing("readable PTX".into()))
@@ -80,7 +93,7 @@ fn link_kernel<'a>(
         family: &family.name,
         signature: (&family.path, line(&kernel.name.span)),
         gpu_line: facts.line,
-        cpu: (arms::path(&family.name), lines.line_column(arm.span.start).0),
+        cpu,
         variants: compiled.collect::<Result<_, _>>()?,
         param_lines: kernel.params.iter().map(|param| line(&param.name.span)).collect(),
     })

@@ -43,6 +43,8 @@ pub struct Kernel {
     pub doc: String,
     /// The kernel's source.
     pub gpu: Spanned<GpuSource>,
+    /// The CPU arm in C or C++; without one it is in Rust.
+    pub cpu: Option<Spanned<CpuSource>>,
     /// Number of blocks in x, y and z; one to three expressions.
     pub grid: Vec<Spanned<Expr>>,
     /// Warps a block has.
@@ -66,6 +68,23 @@ pub struct GpuSource {
     pub file: String,
     /// Name of the function.
     pub function: String,
+}
+
+/// Where a CPU arm in C or C++ is: `cpu/quantize.cpp:dequantize_rows`. Beside it lies its header, `cpu/quantize.h`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuSource {
+    /// Path relative to the crate.
+    pub file: String,
+    /// Name of the function.
+    pub function: String,
+}
+
+impl CpuSource {
+    /// Path of the header that declares the function.
+    pub fn header(&self) -> String {
+        let stem = self.file.rsplit_once('.').map_or(self.file.as_str(), |(stem, _)| stem);
+        format!("{stem}.h")
+    }
 }
 
 /// An element type that a launch chooses among several.
@@ -101,7 +120,7 @@ pub struct Param {
     pub kernel_name: String,
     /// What it means.
     pub doc: String,
-    /// Tensor or scalar.
+    /// Tensor, scalar or struct.
     pub kind: ParamKind,
     /// What values it may hold; checked by nobody at launch, promised by the caller, and defined in both arms beyond.
     pub domain: Domain,
@@ -127,6 +146,17 @@ pub enum ParamKind {
     Tensor(Tensor),
     /// One value.
     Scalar(Scalar),
+    /// A struct of C, passed by value.
+    Struct(Struct),
+}
+
+/// A struct of C that a kernel takes by value: `kernels/quantization.h:Quantization`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struct {
+    /// The header that defines it, relative to the crate.
+    pub header: String,
+    /// Its name in C and in Rust.
+    pub name: Spanned<String>,
 }
 
 /// Memory that a kernel reads or writes.
@@ -202,8 +232,10 @@ pub enum ScalarSource {
 /// A compile-time constant.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// Name, as in the kernel's source.
+    /// Name in the registry.
     pub name: Spanned<String>,
+    /// Name in the kernel's source, the same unless `as` says otherwise.
+    pub kernel_name: String,
     /// What it means.
     pub doc: String,
     /// Its type.
@@ -285,6 +317,15 @@ pub enum Expr {
 }
 
 impl Param {
+    /// Its element type; none for a struct.
+    pub fn element(&self) -> Option<&Element> {
+        match &self.kind {
+            ParamKind::Tensor(tensor) => Some(&tensor.element.value),
+            ParamKind::Scalar(scalar) => Some(&scalar.element.value),
+            ParamKind::Struct(_) => None,
+        }
+    }
+
     /// Whether the CPU arm takes it: all but strides, which its matrices carry, what only the kernel uses, and what the arm
     /// refuses.
     pub fn reaches_cpu(&self) -> bool {

@@ -1,9 +1,21 @@
-//! Every identifier that the generator makes is made here, so that no two stages can spell one differently.
+//! Every identifier that the generator makes is made here, so that no two stages can spell one differently; and what a name
+//! of the registry may be.
 
 use proc_macro2::{Ident, Span};
 use quote::format_ident;
 
 use crate::model::{Element, Kernel, ParamKind, TypeVariable};
+
+/// Words that Rust keeps for itself and that could be a name in snake case.
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
+    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
+    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// Longest name, in bytes.
+pub const MAX_LENGTH: usize = 64;
 
 /// `sample_recovered_tokens` as `SampleRecoveredTokens`.
 pub fn camel(name: &str) -> String {
@@ -56,7 +68,7 @@ pub fn field(name: &str) -> Ident {
 pub fn type_parameter(kernel: &Kernel, variable: &TypeVariable) -> Ident {
     let has_it = |kind: &ParamKind| match kind {
         ParamKind::Tensor(tensor) => tensor.element.value == Element::Variable(variable.name.value.clone()),
-        ParamKind::Scalar(_) => false,
+        ParamKind::Scalar(_) | ParamKind::Struct(_) => false,
     };
     match kernel.params.iter().find(|param| has_it(&param.kind)) {
         Some(param) if variable.chosen_by.is_some() => ident(&camel(&param.name.value)),
@@ -71,4 +83,23 @@ pub fn type_bound(kernel: &Kernel, variable: &TypeVariable) -> Ident {
 
 fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
+}
+
+/// Whether `name` is in snake case: words of letters and digits, joined by single underscores.
+pub fn is_snake(name: &str) -> bool {
+    let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() <= MAX_LENGTH && name.split('_').all(word)
+}
+
+/// Whether `name` can be a name in Python or C.
+pub fn is_identifier(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= MAX_LENGTH
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether Rust keeps `name` for itself.
+pub fn is_keyword(name: &str) -> bool {
+    KEYWORDS.contains(&name)
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::check::similar;
+use crate::header;
 use crate::model::{Arm, Constant, ConstantValue, DType, Element, Kernel, Literal, Param, ParamKind, Registry};
 use crate::variants::{Variant, variants};
 
@@ -16,6 +17,9 @@ pub struct Plan {
     pub format: u32,
     /// The crate's folder; the caller sets it.
     pub root: String,
+    /// The C header of each family that has one, which its kernels are compiled with; the caller sets them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// What to compile, in the order of the registry.
     pub kernels: Vec<KernelPlan>,
 }
@@ -44,6 +48,9 @@ pub struct VariantPlan {
     pub name: String,
     /// Each parameter by its name in the kernel, with its Triton type; none where the tensor is absent.
     pub signature: Vec<(String, Option<String>)>,
+    /// In CUDA C++, the Triton type of each parameter's elements, by the macro that says it; see [`crate::header`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, String>,
     /// The value of each constant.
     pub constants: BTreeMap<String, Value>,
     /// Parameters that are promised to be divisible by 16.
@@ -111,7 +118,7 @@ pub fn plan(registry: &Registry, only: &[String]) -> Result<Plan, UnknownSelecto
         .filter(|(family, kernel)| wanted(&family.name, &family.path, kernel))
         .map(|(family, kernel)| kernel_plan(&family.name, kernel))
         .collect();
-    Ok(Plan { format: crate::facts::FORMAT, root: String::new(), kernels })
+    Ok(Plan { format: crate::facts::FORMAT, root: String::new(), headers: BTreeMap::new(), kernels })
 }
 
 /// Everything that selects a kernel.
@@ -143,7 +150,7 @@ pub fn variant_plan(kernel: &Kernel, variant: &Variant) -> VariantPlan {
     let constants = kernel
         .constants
         .iter()
-        .map(|constant| (constant.name.value.clone(), constant_value(kernel, variant, constant)))
+        .map(|constant| (constant.kernel_name.clone(), constant_value(kernel, variant, constant)))
         .collect();
     let promised = |param: &Param| kernel.divisible_by_16.iter().any(|name| name.value == param.name.value);
     let divisible_by_16 = match variant.aligned {
@@ -154,10 +161,16 @@ pub fn variant_plan(kernel: &Kernel, variant: &Variant) -> VariantPlan {
             .map(|(param, _)| param.kernel_name.clone())
             .collect(),
     };
-    VariantPlan { name: variant.name.clone(), signature, constants, divisible_by_16 }
+    VariantPlan {
+        name: variant.name.clone(),
+        signature,
+        types: header::macros(kernel, variant),
+        constants,
+        divisible_by_16,
+    }
 }
 
-/// The Triton type of `param` in `variant`; none where it is absent.
+/// The Triton type of `param` in `variant`, or the name of its struct; none where it is absent.
 fn argument_type(kernel: &Kernel, variant: &Variant, param: &Param) -> Option<String> {
     match &param.kind {
         ParamKind::Tensor(_) if variant.absent.contains(&param.name.value) => None,
@@ -167,11 +180,12 @@ fn argument_type(kernel: &Kernel, variant: &Variant, param: &Param) -> Option<St
         ParamKind::Scalar(scalar) => {
             Some(dtype(kernel, variant, &scalar.element.value).map_or("?", DType::triton_name).to_string())
         }
+        ParamKind::Struct(value) => Some(value.name.value.clone()),
     }
 }
 
 /// The element type that `element` is in `variant`.
-fn dtype(kernel: &Kernel, variant: &Variant, element: &Element) -> Option<DType> {
+pub(crate) fn dtype(kernel: &Kernel, variant: &Variant, element: &Element) -> Option<DType> {
     match element {
         Element::Fixed(dtype) => Some(*dtype),
         Element::Variable(name) => {

@@ -8,7 +8,7 @@ use crate::check::{self, Artifacts, Report};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Registry;
 use crate::source::{Sources, Span};
-use crate::{emit, link, lower};
+use crate::{bindings, emit, link, lower};
 
 /// The folder with the registry.
 const SIGNATURES: &str = "signatures";
@@ -70,6 +70,12 @@ impl Project {
         self.registry.sort();
     }
 
+    /// Takes out the file at this path, if there is one.
+    pub fn remove(&mut self, path: &str) {
+        self.registry.retain(|(known, _)| known != path);
+        self.artifacts.remove(path);
+    }
+
     /// The files other than the registry.
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
@@ -110,6 +116,8 @@ impl Project {
         }
         let texts = self.sources();
         let linked = link::link(&registry, &self.artifacts, &texts)?;
-        Ok(emit::emit(&registry, &linked))
+        let text = texts.get(bindings::PATH).map_or("", String::as_str);
+        // A check without findings has read them.
+        Ok(emit::emit(&registry, &linked, &bindings::read(text).unwrap_or_default()))
     }
 }

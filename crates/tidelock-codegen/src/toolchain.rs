@@ -13,6 +13,7 @@ use std::{env, fmt, fs, thread};
 use crate::check::Artifacts;
 use crate::diagnostic::Diagnostics;
 use crate::facts::{self, Changes, Hash};
+use crate::header;
 use crate::model::Registry;
 use crate::plan::{KernelPlan, Plan, VariantPlan, plan};
 use crate::project::Project;
@@ -56,6 +57,7 @@ pub fn compile(root: &Path, selectors: &[String], progress: &mut dyn FnMut(&str)
     let mut plan = plan(&registry, selectors).map_err(|error| Error::Other(error.to_string()))?;
     // Python finds the sources from the compiler's own folder, which is not this one.
     let absolute = fs::canonicalize(root).map_err(|error| Error::Other(format!("{}: {error}", root.display())))?;
+    plan.headers = header::emit_all(&registry, project.artifacts());
     plan.root = absolute.to_string_lossy().into_owned();
     changes(&registry, &plan, &absolute, project.artifacts(), progress).map_err(|error| match error {
         Error::Diagnostics(diagnostics, _) => fail(diagnostics),
@@ -142,10 +144,13 @@ pub fn compiled(root: &Path, selectors: &[String]) -> Result<Vec<Compiled>, Erro
     variants.map(compiled).collect()
 }
 
-/// Kernels that have no facts, or facts of other sources than those at hand.
+/// Kernels that have no facts, or facts of other sources or another C header than those at hand.
 fn stale(registry: &Registry, artifacts: &Artifacts) -> Vec<String> {
+    let headers = header::emit_all(registry, artifacts);
     let mut stale = BTreeSet::new();
     for family in &registry.families {
+        let declared = headers.get(&family.name).map(String::as_bytes);
+        let declares = artifacts.headers.get(&header::path(&family.name)).map(Vec::as_slice) == declared;
         let path = facts::manifest_path(&family.name);
         let manifest = artifacts.manifests.get(&path).and_then(|content| facts::read_manifest(&path, content).ok());
         for kernel in &family.kernels {
@@ -156,7 +161,7 @@ fn stale(registry: &Registry, artifacts: &Artifacts) -> Vec<String> {
                 };
                 facts.sources.iter().all(unchanged)
             });
-            if !current {
+            if !current || header::is_cuda(kernel) && !declares {
                 stale.insert(kernel.name.value.clone());
             }
         }

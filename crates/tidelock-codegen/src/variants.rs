@@ -67,7 +67,7 @@ pub fn variants(kernel: &Kernel) -> Vec<Variant> {
 fn absent_with(kernel: &Kernel, name: &str) -> Vec<String> {
     let follows = |param: &&Param| match &param.kind {
         ParamKind::Tensor(tensor) => param.name.value == name || tensor.presence == Presence::With(name.to_string()),
-        ParamKind::Scalar(_) => false,
+        ParamKind::Scalar(_) | ParamKind::Struct(_) => false,
     };
     kernel.params.iter().filter(follows).map(|param| param.name.value.clone()).collect()
 }

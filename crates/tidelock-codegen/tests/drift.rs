@@ -77,6 +77,10 @@ fn constants_differ() {
     let added = format!("{mark}      STEP: {{type: i32, value: 2, tuning: true, doc: Step.}}\n");
     pin("constant_added", Fixture::read().yaml(mark, &added));
     pin("constant_renamed", Fixture::read().yaml("MARK:", "LABEL:").cpu(", mark }", ", label }"));
+    let alias = Fixture::read().yaml("MARK: {type: i32,", "LABEL: {type: i32, as: MARK,");
+    assert_eq!(alias.cpu(", mark }", ", label }").found(), "");
+    let alias = Fixture::read().yaml("MARK: {type: i32, value: 7,", "MARK: {type: i32, value: 8, as: mark,");
+    pin("constant_alias_is_wrong", alias);
     let mixed = Fixture::read()
         .yaml(
             "      size: {scalar: i32, from: dim, doc: How many",

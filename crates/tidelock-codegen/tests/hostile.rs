@@ -31,7 +31,7 @@ const FILES: [&str; 5] = [
 ];
 
 fn file<'a>(artifacts: &'a mut Artifacts, path: &str) -> &'a mut Vec<u8> {
-    let Artifacts { manifests, ptx, kernels, cpu } = artifacts;
+    let Artifacts { manifests, ptx, kernels, cpu, .. } = artifacts;
     [manifests, ptx, kernels, cpu].into_iter().find_map(|files| files.get_mut(path)).unwrap()
 }
 

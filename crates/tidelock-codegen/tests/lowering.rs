@@ -27,14 +27,14 @@ fn kernel(name: &str) -> Kernel {
 fn tensor(kernel: &Kernel, name: &str) -> Tensor {
     match &kernel.param(name).unwrap().kind {
         ParamKind::Tensor(tensor) => tensor.clone(),
-        ParamKind::Scalar(_) => panic!("{name} is a scalar"),
+        _ => panic!("{name} is no tensor"),
     }
 }
 
 fn scalar(kernel: &Kernel, name: &str) -> Scalar {
     match &kernel.param(name).unwrap().kind {
         ParamKind::Scalar(scalar) => scalar.clone(),
-        ParamKind::Tensor(_) => panic!("{name} is a tensor"),
+        _ => panic!("{name} is no scalar"),
     }
 }
 

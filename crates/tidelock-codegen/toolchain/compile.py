@@ -6,6 +6,7 @@ copied from the plan, because they are there to be checked against the registry 
 """
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -42,8 +43,11 @@ def position(text, offset):
 
 def triton_declaration(path, function):
     """Where a kernel is defined and its parameters in order."""
-    tree = ast.parse(path.read_text())
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    body = ast.parse(path.read_text()).body
+    *classes, name = function.split(".")
+    for owner in classes:
+        body = [item for node in body if isinstance(node, ast.ClassDef) and node.name == owner for item in node.body]
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     if not found:
         raise Refused(f"{path.name} defines no function {function}")
     definition = found[-1]
@@ -92,7 +96,7 @@ def triton_compile(path, kernel, variant):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    function = getattr(importlib.import_module(path.stem), kernel["function"])
+    function = functools.reduce(getattr, kernel["function"].split("."), importlib.import_module(path.stem))
     constants = variant["constants"]
     types = dict(variant["signature"])
     absent = [name for name, kind in types.items() if kind is None]
@@ -129,19 +133,12 @@ CUDA_TYPES = {
 }  # yapf: disable
 
 
-# What nvcc calls the types of the registry.
-CUDA_NAMES = {
-    "i1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int",
-    "u32": "unsigned", "i64": "long long", "u64": "unsigned long long", "fp16": "__half", "bf16": "__nv_bfloat16",
-    "fp32": "float", "fp64": "double",
-}  # yapf: disable
+# What nvcc calls the types of the registry: the last name of each above.
+CUDA_NAMES = {kind: name for name, kind in CUDA_TYPES.items()}
 
 
-def cuda_declaration(path, function, chosen=None):
-    """Where a kernel is declared and its parameters in order, read from the text of its declaration.
-
-    `T_name` is the element type of parameter `name`, a macro that each variant is compiled with; `chosen` says which.
-    """
+def cuda_declaration(path, function):
+    """Where a kernel is declared and its parameters in order, with the words of their types, read from its text."""
     blank = lambda comment: re.sub(r"[^\n]", " ", comment[0])
     text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, path.read_text(), flags=re.DOTALL)
     bounds = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
@@ -156,13 +153,22 @@ def cuda_declaration(path, function, chosen=None):
         name = words.pop()
         line, column = position(text, found.start(2) + item.start() + item[0].rindex(name))
         kind = " ".join(word for word in words if word not in ("const", "__restrict__", "*", "std"))
-        if kind == f"T_{name}":
-            kind = CUDA_NAMES.get((chosen or {}).get(name), "float")
-        if kind not in CUDA_TYPES or words.count("*") > 1:
-            where = f"{path.name}:{line}:{column}"
-            raise Refused(f"{where}: parameter {name} has a type that no argument has: {item[0].strip()}")
-        params.append({"name": name, "type": "*" * words.count("*") + CUDA_TYPES[kind], "line": line, "column": column})
+        text_of_it = " ".join(item[0].split())
+        params.append({
+            "name": name, "kind": kind, "stars": words.count("*"), "text": text_of_it, "line": line, "column": column
+        })
     return position(text, found.start(1))[0], params
+
+
+def cuda_argument(path, param, variant):
+    """A parameter as it is in a variant. What `T_name` and a struct are called, the registry's header says."""
+    # The name of a struct is its type.
+    structs = {kind: kind for _, kind in variant["signature"] if kind and kind[0].isupper()}
+    kind = {**CUDA_TYPES, **variant.get("types", {}), **structs}.get(param["kind"])
+    if kind is None or param["stars"] > 1:
+        where = f"{path.name}:{param['line']}:{param['column']}"
+        raise Refused(f"{where}: parameter {param['name']} has a type that no argument has: {param['text']}")
+    return {"name": param["name"], "type": "*" * param["stars"] + kind, "divisibility": None}
 
 
 def cuda_imports(path):
@@ -170,45 +176,49 @@ def cuda_imports(path):
     return re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE)
 
 
-def cuda_types(variant):
-    """The element type of each parameter that is given."""
-    return {name: kind.lstrip("*") for name, kind in variant["signature"] if kind is not None}
-
-
-def cuda_compile(path, kernel, variant):
+def cuda_compile(path, kernel, variant, params, header):
     import nvidia.cu13
 
     toolkit = Path(list(nvidia.cu13.__path__)[0])
     macros = {name: json.dumps(value) for name, value in variant["constants"].items()}
-    macros |= {f"T_{name}": CUDA_NAMES[kind] for name, kind in cuda_types(variant).items()}
+    macros |= {name: CUDA_NAMES[kind] for name, kind in variant.get("types", {}).items()}
     macros |= {"NUM_WARPS": kernel["num_warps"], "DIVISIBLE_BY_16": json.dumps(bool(variant["divisible_by_16"]))}
-    defines = [f"-D{name}={value}" for name, value in macros.items()]
+    options = [f"-D{name}={value}" for name, value in macros.items()]
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernel.ptx"
+        if header is not None:
+            # The registry's declaration comes first, whether the kernel includes it or not.
+            declared = Path(folder) / f"{kernel['family']}.h"
+            declared.write_text(header)
+            options += ["-I", folder, "-I", ".", "-include", declared]
         command = [toolkit / "bin" / "nvcc", "-ptx", f"-arch=compute_{ARCH}", "-fmad=false", "-I", toolkit / "include" / "cccl",
-                   *defines, "-o", ptx, path.name]
+                   *options, "-o", ptx, path.name]
         done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
         if done.returncode != 0:
-            raise Refused(done.stderr.strip())
-        # nvcc writes its own version whatever the code needs. Under a lower one it loads into older drivers; the assembler
-        # refuses it where the code needs more.
-        text = re.sub(r"^\.version \S+$", f".version {PTX_VERSION // 10}.{PTX_VERSION % 10}", ptx.read_text(), count=1, flags=re.M)
-        text = re.sub(r"^//.*\n", "", text, flags=re.M)
-        ptx.write_text(text)
-        assembled = subprocess.run([toolkit / "bin" / "ptxas", f"-arch=sm_{ARCH}", "-o", Path(folder) / "kernel.cubin", ptx],
-                                   capture_output=True, text=True)
-        if assembled.returncode != 0:
-            raise Refused(assembled.stderr.strip())
-    _, params = cuda_declaration(path, kernel["function"], cuda_types(variant))
+            raise Refused(cuda_refusal(done.stderr.replace(f"{folder}/", "ptx/"), kernel, header))
+        text = ptx.read_text()
+    # nvcc writes its own version whatever the code needs. Under a lower one it loads into older drivers; the assembler
+    # refuses it where the code needs more.
+    text = re.sub(r"^\.version \S+$", f".version {PTX_VERSION // 10}.{PTX_VERSION % 10}", text, count=1, flags=re.M)
+    text = re.sub(r"^//.*\n", "", text, flags=re.M)
     return {
         "entry": kernel["function"],
-        "arguments": [{"name": param["name"], "type": param["type"], "divisibility": None} for param in params],
+        "arguments": [cuda_argument(path, param, variant) for param in params],
         "constants": variant["constants"],
         "absent": [name for name, kind in variant["signature"] if kind is None],
         "num_warps": kernel["num_warps"], "num_ctas": 1, "shared": 0,
         "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1,
         "ptx": text,
     }  # yapf: disable
+
+
+def cuda_refusal(report, kernel, header):
+    """What nvcc says, and, where two declarations differ, what the registry's is."""
+    report = report.replace(kernel["file"].rsplit("/", 1)[1] + "(", kernel["file"] + "(").strip()
+    if header is None or '"C" linkage' not in report:
+        return report
+    declared = re.search(rf'extern "C" __global__ void {kernel["function"]}\([^)]*\)', header)
+    return f"{report}\nthe registry declares it in ptx/{kernel['family']}.h as\n{declared[0] if declared else ''}"
 
 
 # ---- Both ------------------------------------------------------------------------------------------------------------
@@ -246,7 +256,7 @@ def check_names(kernel, variant, line, params):
             raise Refused(f"{at}:{line}: {kernel['function']} has no parameter {name}, which the registry lists")
 
 
-def compile_kernel(root, kernel):
+def compile_kernel(root, kernel, header):
     path = (root / kernel["file"]).resolve()
     if not path.is_file():
         raise Refused(f"{kernel['file']} does not exist")
@@ -265,11 +275,31 @@ def compile_kernel(root, kernel):
         print(kernel["name"], variant["name"], file=sys.stderr, flush=True)
         try:
             check_names(kernel, variant, line, params)
-            compiled = cuda_compile(path, kernel, variant) if cuda else triton_compile(path, kernel, variant)
+            compiled = (cuda_compile(path, kernel, variant, params, header) if cuda else
+                        triton_compile(path, kernel, variant))
         except Exception as error:
             raise Failed(kernel["name"], variant["name"], error) from error
+        compiled |= registers(compiled["ptx"])
         facts["variants"][variant["name"]] = compiled
     return facts
+
+
+def registers(ptx):
+    """Registers of a thread, as ptxas counts them; nothing where it is not at hand."""
+    try:
+        import nvidia.cu13
+        ptxas = Path(list(nvidia.cu13.__path__)[0]) / "bin" / "ptxas"
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "kernel.ptx"
+            source.write_text(ptx)
+            command = [ptxas, "-v", f"-arch=sm_{ARCH}", "-o", Path(folder) / "kernel.cubin", source]
+            done = subprocess.run(command, capture_output=True, text=True)
+    except (ImportError, OSError):
+        return {}
+    if done.returncode != 0:
+        raise Refused(done.stderr.strip())
+    found = re.search(r"Used (\d+) registers", done.stderr)
+    return {"registers": int(found[1])} if found else {}
 
 
 class Failed(Exception):
@@ -295,7 +325,7 @@ def compile_plan(plan):
         try:
             if kernel["file"].endswith(".cu"):
                 toolchain["nvcc"] = importlib.metadata.version("nvidia-cuda-nvcc")
-            kernels[kernel["name"]] = compile_kernel(root, kernel)
+            kernels[kernel["name"]] = compile_kernel(root, kernel, plan.get("headers", {}).get(kernel["family"]))
         except Failed:
             raise
         except Exception as error:

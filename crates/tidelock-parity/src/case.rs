@@ -138,6 +138,7 @@ impl Case {
                 ParamKind::Scalar { source: ScalarSource::Stride(tensor), .. } => {
                     self.placement(tensor).map(|placement| placement.row_stride as i64)
                 }
+                ParamKind::Struct { .. } => None,
                 ParamKind::Scalar { .. } => values::scalar(self, index).map(|scalar| scalar.as_integer().unwrap_or(1)),
             };
             // What is absent promises nothing; an address one element further is never a multiple of 16.

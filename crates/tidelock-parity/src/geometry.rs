@@ -43,9 +43,12 @@ impl Placement {
 }
 
 impl Case {
-    /// The element type of parameter `param`.
+    /// The element type of parameter `param`; of a struct, bytes.
     pub fn dtype(&self, param: usize) -> DType {
-        let (ParamKind::Tensor { element, .. } | ParamKind::Scalar { element, .. }) = self.kernel.params[param].kind;
+        let element = match self.kernel.params[param].kind {
+            ParamKind::Tensor { element, .. } | ParamKind::Scalar { element, .. } => element,
+            ParamKind::Struct { .. } => ElementType::Fixed(DType::U8),
+        };
         match element {
             ElementType::Fixed(dtype) => dtype,
             ElementType::Variable(index) => self.types[index],

@@ -1,6 +1,6 @@
 //! Runs a case on a device, through the same launch that a worker uses.
 
-use tidelock::kernel::{Access, ParamKind};
+use tidelock::kernel::{Access, ByValue, ParamKind};
 use tidelock::{Argument, AsView, AsViewMut, Buffer, DType, Device, Scalar};
 
 use crate::case::Case;
@@ -17,6 +17,7 @@ pub struct Inputs {
 enum Input {
     Tensor(Box<dyn HostTensor>),
     Scalar(Scalar),
+    Struct(Box<ByValue>),
     Absent,
 }
 
@@ -55,7 +56,7 @@ impl Inputs {
         let argument = |param: usize| match (case.placement(param), values::scalar(case, param)) {
             (Some(placement), _) => Input::Tensor(tensor(case, param, placement)),
             (None, Some(scalar)) => Input::Scalar(scalar),
-            (None, None) => Input::Absent,
+            (None, None) => values::structure(case, param).map_or(Input::Absent, Input::Struct),
         };
         Inputs { case: case.clone(), arguments: (0..case.kernel.params.len()).map(argument).collect() }
     }
@@ -74,7 +75,7 @@ impl Inputs {
         for input in &self.arguments {
             uploaded.push(match input {
                 Input::Tensor(tensor) => Some(tensor.upload(device)?),
-                Input::Scalar(_) | Input::Absent => None,
+                Input::Scalar(_) | Input::Struct(_) | Input::Absent => None,
             });
         }
         let mut arguments = Vec::with_capacity(self.arguments.len());
@@ -82,6 +83,7 @@ impl Inputs {
             arguments.push(match (input, uploaded) {
                 (_, Some(tensor)) => tensor.argument()?,
                 (Input::Scalar(scalar), None) => Argument::Scalar(*scalar),
+                (Input::Struct(value), None) => Argument::Struct(&**value),
                 (_, None) => Argument::Absent,
             });
         }

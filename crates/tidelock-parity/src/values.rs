@@ -4,7 +4,7 @@
 //! kernel fail is rarely one odd value and often a whole row of a kind: one-hot, all equal, everything masked.
 
 use tidelock::Scalar;
-use tidelock::kernel::{Access, Domain, Literal, ParamKind, ScalarSource, evaluate};
+use tidelock::kernel::{Access, ByValue, Domain, Draw, Literal, ParamKind, ScalarSource, evaluate};
 
 use crate::case::{Case, Values};
 use crate::geometry::Placement;
@@ -38,6 +38,22 @@ pub(crate) fn scalar(case: &Case, param: usize) -> Option<Scalar> {
         (Some(max), Some(integer)) if integer > max => Literal::Int(max).to_scalar(dtype),
         _ => Some(value),
     }
+}
+
+/// The value of struct parameter `param`, field by field; `None` for what is no struct.
+pub(crate) fn structure(case: &Case, param: usize) -> Option<Box<ByValue>> {
+    let ParamKind::Struct { make, .. } = case.kernel.params[param].kind else { return None };
+    let mut random = random(case, param);
+    let mut field = |dtype| {
+        with_dtype!(dtype, T => {
+            let value: T = match case.values {
+                Values::Hostile if random.one_in(4) => random.pick(T::WILD),
+                _ => any(&mut random),
+            };
+            tidelock::Element::to_scalar(value)
+        })
+    };
+    Some(make(&mut Draw(&mut field)))
 }
 
 /// The whole buffer of tensor parameter `param`, with what surrounds it.

@@ -1,5 +1,6 @@
 //! How long a step takes: replays of its CUDA graph between events, or calls of the CPU arm, with cold caches.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -7,7 +8,6 @@ use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use rayon::prelude::*;
 use serde::Serialize;
-use std::sync::Arc;
 use tidelock::Device;
 
 use super::steps::Step;
@@ -32,7 +32,8 @@ pub struct Times {
 impl Times {
     fn new(mut micros: Vec<f64>) -> Times {
         micros.sort_by(f64::total_cmp);
-        let at = |part: f64| micros[((micros.len() - 1) as f64 * part).round() as usize];
+        // Nanoseconds; the clocks know no more.
+        let at = |part: f64| (micros[((micros.len() - 1) as f64 * part).round() as usize] * 1e3).round() / 1e3;
         Times { median_us: at(0.5), p10_us: at(0.1), p90_us: at(0.9) }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 use serde::Serialize;
 use tidelock::kernels::GumbelSample;
-use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler};
+use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler, scratch_words};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
 use crate::output;
@@ -31,7 +31,7 @@ struct ColdStart {
     first_filtered_step_ms: f64,
     /// The same again.
     next_filtered_step_ms: f64,
-    /// The driver keeps what it compiled, so that the next process is faster, unless this says no (CUDA_CACHE_DISABLE=1).
+    /// The driver may have kept what an earlier process compiled; CUDA_CACHE_DISABLE=1 forbids it.
     driver_cache: bool,
     /// The folder of cubins.
     cubins: Option<String>,
@@ -58,14 +58,15 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         Buffer::from_slice(&device, &[0i64])?,
     );
     let (mut tokens, mut sampled) = (Buffer::<i32>::zeros(&device, 1)?, Buffer::<f32>::zeros(&device, 1)?);
-    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, 513)?);
+    let words = scratch_words("gumbel_sample", VOCAB);
+    let (mut noise, mut scratch) = (Buffer::<f64>::zeros(&device, 1)?, Buffer::zeros(&device, words)?);
     device.synchronize()?;
     let memory_ms = lap();
     let mut race = GumbelSample {
         output_token_ids: tokens.view_mut(),
         sampled_logits: sampled.view_mut(),
         sampled_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(1, 513)?,
+        scratch: scratch.view_mut().matrix(1, words)?,
         logits: logits.view().matrix(1, VOCAB)?,
         temperature: temperature.view(),
         seeds: seeds.view(),
@@ -99,7 +100,7 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         Ok(lap())
     };
     let cubins = std::env::var(tidelock::cubin::VARIABLE).ok();
-    let driver_cache = std::env::var("CUDA_CACHE_DISABLE").is_ok_and(|value| value == "1");
+    let compiles_all = std::env::var("CUDA_CACHE_DISABLE").is_ok_and(|value| value == "1");
     let measured = ColdStart {
         context_ms,
         memory_ms,
@@ -108,7 +109,7 @@ pub fn run(out: &mut impl Write, device: &str, json: bool) -> anyhow::Result<()>
         next_launch_ms,
         first_filtered_step_ms: step()?,
         next_filtered_step_ms: step()?,
-        driver_cache: !driver_cache,
+        driver_cache: !compiles_all,
         cubins,
     };
     if json { output::json(out, &measured) } else { print(out, &measured) }

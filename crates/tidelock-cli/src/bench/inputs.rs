@@ -9,6 +9,7 @@ use anyhow::Context;
 use rayon::prelude::*;
 use tidelock::kernels::{GumbelSample, Softmax};
 use tidelock::philox::Stream;
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Device, Purpose, Result};
 
 use super::definition::{Case, Layer};
@@ -121,12 +122,13 @@ fn softmax(logits: &[f32], rows: usize, vocab: usize) -> Result<Vec<f32>> {
 fn draw(logits: &[f32], rows: usize, vocab: usize) -> Result<Vec<i32>> {
     let (mut tokens, mut sampled, mut noise) = (vec![0; rows], vec![0f32; rows], vec![0f64; rows]);
     let (temperature, seeds, positions) = (vec![1.0; rows], seeds(rows), positions(rows));
-    let mut scratch = vec![0; rows * 513];
+    let words = scratch_words("gumbel_sample", vocab);
+    let mut scratch = vec![0; rows * words];
     GumbelSample {
         output_token_ids: tokens.view_mut(),
         sampled_logits: sampled.view_mut(),
         sampled_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(rows, 513)?,
+        scratch: scratch.view_mut().matrix(rows, words)?,
         logits: logits.view().matrix(rows, vocab)?,
         temperature: temperature.view(),
         seeds: seeds.view(),

@@ -10,6 +10,7 @@ mod inputs;
 mod peers;
 mod report;
 mod steps;
+mod verification;
 
 use std::fs;
 use std::io::Write;

@@ -68,7 +68,7 @@ impl Report {
             commit: commit(),
             replays,
             flushed_bytes,
-            bandwidth_bytes_per_s: bandwidth,
+            bandwidth_bytes_per_s: bandwidth.round(),
             peer_versions: BTreeMap::new(),
             peers_skipped: Vec::new(),
             results: Vec::new(),
@@ -85,7 +85,7 @@ impl Report {
             vocab_size: case.vocab_size,
             times,
             bytes,
-            limit_us: bytes as f64 / self.bandwidth_bytes_per_s * 1e6,
+            limit_us: (bytes as f64 / self.bandwidth_bytes_per_s * 1e9).round() / 1e3,
             reach_us: case.workload.reach.get(&case.batch).copied(),
             peers: Vec::new(),
         });
@@ -104,7 +104,7 @@ impl Report {
     /// Prints one table: ours, each peer, the limit and the goal.
     pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let driver = self.driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();
-        writeln!(out, "{}{driver}, {:.2} TB/s copied", self.card, self.bandwidth_bytes_per_s / 1e12)?;
+        writeln!(out, "{}{driver}, {:.0} GB/s copied", self.card, self.bandwidth_bytes_per_s / 1e9)?;
         let mut table = output::table(
             ["workload", "batch", "us", "p10", "p90", "limit", "x limit", "reach", "peers, us"],
             &[1, 2, 3, 4, 5, 6, 7],
@@ -135,7 +135,9 @@ impl Report {
     /// Writes the record.
     pub fn save(&self, path: &std::path::Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(path, text).with_context(|| path.display().to_string())
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let written = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+        written.with_context(|| path.display().to_string())
     }
 }
 

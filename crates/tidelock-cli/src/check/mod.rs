@@ -1,6 +1,6 @@
 //! `tidelock check`: every drift check on a checkout, by its files and not by what this binary was built from.
 
-mod records;
+pub mod records;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! `tidelock compile`: makes PTX of the kernels, and says what that changes. Only a kernel's author needs it.
 
 mod cubins;
+mod watch;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// Folder that the machine code goes to
     #[arg(long, value_name = "DIR", default_value = "target/cubins", requires = "cubins")]
     out: PathBuf,
+    /// Compile what is out of date, and again whenever a registry file or a kernel changes, until Ctrl-C
+    #[arg(long, conflicts_with = "check")]
+    watch: bool,
 }
 
 impl Arguments {
@@ -42,6 +46,9 @@ impl Arguments {
         if !self.cubins.is_empty() {
             cubins::run(out, &self.root, &self.selectors, &self.cubins, &self.out)?;
             return Ok(ExitCode::SUCCESS);
+        }
+        if self.watch {
+            return watch::watch(&self.root, &self.selectors, out);
         }
         let progress = Progress::new();
         let changes = toolchain::compile(&self.root, &self.selectors, &mut |line| progress.say(line));

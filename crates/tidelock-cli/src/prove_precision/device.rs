@@ -1,6 +1,7 @@
 //! The same races through the kernel `gumbel_sample`, on any device: slow on a CPU, and the point of having a GPU.
 
 use tidelock::kernels::{GumbelSample, GumbelSampleSampledNoise};
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose, Result};
 
 use crate::progress::Progress;
@@ -25,7 +26,8 @@ pub fn hits<N: GumbelSampleSampledNoise>(
     let (temperature, seeds) =
         (Buffer::from_slice(device, &vec![1.0; rows])?, Buffer::from_slice(device, &vec![seed; rows])?);
     let (mut tokens, mut sampled) = (Buffer::<i32>::zeros(device, rows)?, Buffer::<f32>::zeros(device, rows)?);
-    let (mut noise, mut scratch) = (Buffer::<N>::zeros(device, rows)?, Buffer::zeros(device, rows * 513)?);
+    let words = scratch_words("gumbel_sample", vocab);
+    let (mut noise, mut scratch) = (Buffer::<N>::zeros(device, rows)?, Buffer::zeros(device, rows * words)?);
     let mut hits = 0;
     for first in (0..trials).step_by(rows) {
         let positions: Vec<i64> = (i64::from(first)..).take(rows).collect();
@@ -34,7 +36,7 @@ pub fn hits<N: GumbelSampleSampledNoise>(
             output_token_ids: tokens.view_mut(),
             sampled_logits: sampled.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(rows, 513)?,
+            scratch: scratch.view_mut().matrix(rows, words)?,
             logits: logits.view().matrix(rows, vocab)?,
             temperature: temperature.view(),
             seeds: seeds.view(),

@@ -95,7 +95,7 @@ mod tests {
     /// The share of all words next to 1 with which a token of a tail of one wins, against what it should be: no chance in it.
     #[test]
     fn our_noise_gives_the_tail_its_share_and_naive_noise_none() {
-        let gap = 20.0;
+        let gap = 20.0_f64;
         let share =
             |wins: &dyn Fn(u32) -> bool| (0..4096).filter(|below| wins(u32::MAX - below)).count() as f64 / 4294967296.0;
         let head = 0x5e2d_58d8; // q = 1.000

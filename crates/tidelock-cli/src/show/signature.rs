@@ -135,17 +135,18 @@ impl Signature {
 
 fn param(kernel: &Kernel, param: &Param) -> ParamRow {
     let element = match &param.kind {
-        ParamKind::Tensor { element, .. } | ParamKind::Scalar { element, .. } => *element,
+        ParamKind::Tensor { element, .. } | ParamKind::Scalar { element, .. } => Some(*element),
+        ParamKind::Struct { .. } => None,
     };
     let row = ParamRow {
         name: param.name,
         doc: param.doc,
         at: describe::place(Place { line: param.line, ..kernel.signature }),
         line: param.line,
-        element: describe::element(kernel, element),
+        element: element.map(|element| describe::element(kernel, element)).unwrap_or_default(),
         type_by: match element {
-            ElementType::Fixed(_) => None,
-            ElementType::Variable(index) => kernel.types.get(index).map(|variable| variable.name),
+            None | Some(ElementType::Fixed(_)) => None,
+            Some(ElementType::Variable(index)) => kernel.types.get(index).map(|variable| variable.name),
         },
         shape: None,
         access: None,
@@ -158,6 +159,9 @@ fn param(kernel: &Kernel, param: &Param) -> ParamRow {
         divisible_by_16: param.divisible_by_16,
     };
     match &param.kind {
+        ParamKind::Struct { name, fields, .. } => {
+            ParamRow { element: (*name).into(), domain: Some(describe::fields(fields)), ..row }
+        }
         ParamKind::Tensor { shape, access, presence, strided, .. } => ParamRow {
             shape: Some(describe::extents(kernel, shape)),
             access: Some(describe::access(*access)),

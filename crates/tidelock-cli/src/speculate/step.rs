@@ -62,9 +62,13 @@ impl Step {
             })
         };
         let rates = settings.synthetic_rates.as_ref();
+        let new_scratch = match rates {
+            Some(_) => RejectionScratch::with_synthetic_rates,
+            None => RejectionScratch::new,
+        };
         Ok(Step {
             sampler_scratch: SamplerScratch::new(&sampler, batch_size, vocab_size, device)?,
-            rejection_scratch: RejectionScratch::new(&rejection_sampler, batch_size, num_tokens, vocab_size, device)?,
+            rejection_scratch: new_scratch(&rejection_sampler, batch_size, num_tokens, vocab_size, device)?,
             sampler,
             rejection_sampler,
             greedy: settings.is_greedy(),

@@ -11,6 +11,11 @@ use crate::source::Span;
 
 pub(super) fn check(registry: &Registry, subjects: &[Subject], artifacts: &Artifacts, findings: &mut Findings) {
     for (family, subjects) in registry.families.iter().zip(subjects.chunk_by(|a, b| a.family.name == b.family.name)) {
+        // An arm in C or C++ is held to the registry by its type.
+        let subjects: Vec<&Subject> = subjects.iter().filter(|subject| subject.kernel.cpu.is_none()).collect();
+        if subjects.is_empty() {
+            continue;
+        }
         let ids: Vec<usize> = subjects.iter().map(|subject| subject.id).collect();
         let path = arms::path(&family.name);
         let Some(content) = artifacts.cpu.get(&path) else {

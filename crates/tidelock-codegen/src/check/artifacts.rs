@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::bindings;
 use crate::source::Sources;
 
 /// Contents of files, by their path relative to the crate, with forward slashes.
@@ -20,13 +21,19 @@ pub struct Artifacts {
     pub kernels: Files,
     /// Sources of the CPU arm: `src/cpu/*.rs`.
     pub cpu: Files,
+    /// CPU arms in C and C++, and their headers: everything under `cpu/`.
+    pub c: Files,
+    /// `ptx/<family>.h`.
+    pub headers: Files,
+    /// `bindings.rs`.
+    pub bindings: Option<Vec<u8>>,
 }
 
 /// The largest file that is read.
 pub const MAX_BYTES: u64 = 32 << 20;
 
 /// The folders that artifacts are in.
-pub const FOLDERS: [&str; 3] = ["kernels", "ptx", "src/cpu"];
+pub const FOLDERS: [&str; 4] = ["cpu", "kernels", "ptx", "src/cpu"];
 
 impl Artifacts {
     /// Reads them from the crate at `root`. Folders that do not exist are empty.
@@ -38,6 +45,10 @@ impl Artifacts {
         for folder in FOLDERS {
             artifacts.read_folder(root, folder)?;
         }
+        artifacts.bindings = match std::fs::read(root.join(bindings::PATH)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            content => Some(content?),
+        };
         Ok(artifacts)
     }
 
@@ -69,16 +80,34 @@ impl Artifacts {
             Some(Kind::Ptx) => &mut self.ptx,
             Some(Kind::Kernel) => &mut self.kernels,
             Some(Kind::Cpu) => &mut self.cpu,
+            Some(Kind::C) => &mut self.c,
+            Some(Kind::Header) => &mut self.headers,
+            None if path == bindings::PATH => {
+                self.bindings = Some(content);
+                return true;
+            }
             None => return false,
         };
         files.insert(path, content);
         true
     }
 
+    /// Takes out the file at this path, if there is one.
+    pub fn remove(&mut self, path: &str) {
+        let all =
+            [&mut self.manifests, &mut self.ptx, &mut self.kernels, &mut self.cpu, &mut self.c, &mut self.headers];
+        all.into_iter().for_each(|files| _ = files.remove(path));
+        if path == bindings::PATH {
+            self.bindings = None;
+        }
+    }
+
     /// Their texts, for rendering what was found in them. Bytes that are not UTF-8 are shown as such.
     pub fn texts(&self) -> Sources {
-        let all = [&self.manifests, &self.ptx, &self.kernels, &self.cpu];
-        let texts = all.into_iter().flatten();
+        let all = [&self.manifests, &self.ptx, &self.kernels, &self.cpu, &self.c, &self.headers];
+        let bindings = self.bindings.as_ref().map(|content| (bindings::PATH.to_string(), content.clone()));
+        let bindings = Files::from_iter(bindings);
+        let texts = all.into_iter().chain([&bindings]).flatten();
         texts.map(|(path, content)| (path.clone(), String::from_utf8_lossy(content).into_owned())).collect()
     }
 }
@@ -99,6 +128,8 @@ enum Kind {
     Ptx,
     Kernel,
     Cpu,
+    C,
+    Header,
 }
 
 fn kind(path: &str) -> Option<Kind> {
@@ -106,7 +137,9 @@ fn kind(path: &str) -> Option<Kind> {
     match folder {
         "ptx" if name.ends_with(".json") => Some(Kind::Manifest),
         "ptx" if name.ends_with(".ptx") => Some(Kind::Ptx),
+        "ptx" if name.ends_with(".h") => Some(Kind::Header),
         "kernels" => Some(Kind::Kernel),
+        "cpu" => Some(Kind::C),
         "src" if name.starts_with("cpu/") && name.ends_with(".rs") => Some(Kind::Cpu),
         _ => None,
     }

@@ -42,9 +42,31 @@ impl Language {
 
 /// The declaration of `name` in `text`, which declares `functions`.
 pub fn find(text: &str, functions: &[Range<usize>], name: &str, language: Language) -> Option<Function> {
-    let span = functions.iter().rev().find(|span| &text[(*span).clone()] == name)?.clone();
+    let span = match name.split_once('.') {
+        Some((class, method)) => method_name(text, class, method)?,
+        None => functions.iter().rev().find(|span| &text[(*span).clone()] == name)?.clone(),
+    };
     let params = params(text, span.end, language)?;
     Some(Function { name: span, params })
+}
+
+/// Where the name of `method` stands in the body of the Python class `class`.
+fn method_name(text: &str, class: &str, method: &str) -> Option<Range<usize>> {
+    let (mut at, mut inside, mut found) = (0, false, None);
+    for line in text.split_inclusive('\n') {
+        let code = line.trim_start();
+        if code.len() == line.len() && !code.trim_end().is_empty() && !code.starts_with(['#', ')', '@']) {
+            let name = code.strip_prefix("class ").unwrap_or_default();
+            inside = name.split(|c| !is_word(c)).next() == Some(class);
+        }
+        let name = code.strip_prefix("def ").unwrap_or_default();
+        if inside && name.split('(').next().map(str::trim_end) == Some(method) {
+            let start = at + line.len() - name.len();
+            found = Some(start..start + method.len());
+        }
+        at += line.len();
+    }
+    found
 }
 
 /// Where the names of all functions stand that `text` declares.
@@ -154,7 +176,7 @@ mod tests {
 
     fn shown(text: &str, name: &str, language: Language) -> Option<Vec<(String, bool)>> {
         let found = find(text, &functions(text, language), name, language)?;
-        assert_eq!(&text[found.name.clone()], name);
+        assert_eq!(&text[found.name.clone()], name.rsplit('.').next().unwrap());
         assert!(found.params.iter().all(|param| text[param.span.clone()] == param.name));
         Some(found.params.into_iter().map(|param| (param.name, param.constexpr)).collect())
     }
@@ -169,6 +191,14 @@ mod tests {
         assert_eq!(shown(text, "h", Language::Python), None);
         assert_eq!(shown("def f(a, b", "f", Language::Python), None);
         assert_eq!(shown("def f() -> None:", "f", Language::Python), Some(vec![]));
+        let text =
+            "class A:\n    def f(a): pass\nclass B(C):\n    @jit\n    def f(b, c):\n        pass\n\ndef f(d): pass\n";
+        let names = |name| {
+            shown(text, name, Language::Python)
+                .map(|params| params.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names("B.f"), Some(vec!["b".to_string(), "c".to_string()]));
+        assert_eq!((names("A.f"), names("D.f")), (Some(vec!["a".to_string()]), None));
     }
 
     #[test]

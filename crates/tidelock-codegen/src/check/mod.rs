@@ -5,28 +5,31 @@
 
 mod arm;
 mod artifacts;
+pub(crate) mod c;
 #[cfg(test)]
 mod codes;
 mod kernel_source;
 mod names;
 mod ptx;
 pub mod similar;
+mod source_file;
 mod sources;
+mod subject;
 mod variants;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 pub(crate) use artifacts::read_file;
 pub use artifacts::{Artifacts, FOLDERS, Files, MAX_BYTES};
 
 use crate::abi;
 use crate::diagnostic::{Diagnostic, Diagnostics, MAX_RENDERED};
-use crate::facts::{self, Hash, KernelFacts, Manifest, Toolchain};
-use crate::model::{Family, Kernel, Param, Registry};
-use crate::plan::{VariantPlan, gpu_params, variant_plan};
+use crate::facts::{self, Manifest};
+use crate::model::Registry;
 use crate::source::Span;
-use kernel_source::{Function, Language};
+use kernel_source::Language;
+use source_file::{SourceFile, SourceFiles};
+use subject::Subject;
 
 /// All that is wrong with `registry` and `artifacts` together.
 pub fn check(registry: &Registry, artifacts: &Artifacts) -> Diagnostics {
@@ -61,10 +64,12 @@ pub fn report(registry: &Registry, artifacts: &Artifacts) -> Report {
     let manifests = manifests(registry, artifacts, &mut findings);
     let sources: SourceFiles =
         artifacts.kernels.iter().map(|(path, it)| (path.as_str(), SourceFile::of(path, it))).collect();
+    let bindings = c::read(artifacts);
     let mut subjects: Vec<Subject> = Vec::new();
     for family in &registry.families {
         for kernel in &family.kernels {
-            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, &sources));
+            let bindings = bindings.as_ref().ok();
+            subjects.push(Subject::new(subjects.len(), family, kernel, &manifests, bindings, &sources));
         }
     }
     // Facts that are out of date explain much of what follows, so they come first.
@@ -76,6 +81,7 @@ pub fn report(registry: &Registry, artifacts: &Artifacts) -> Report {
     }
     ptx::check_unused(registry, &manifests, artifacts, &mut findings);
     arm::check(registry, &subjects, artifacts, &mut findings);
+    c::check(registry, &subjects, &bindings, artifacts, &mut findings);
     findings.report(&subjects)
 }
 
@@ -200,133 +206,6 @@ fn quoted(path: &str, text: &str, name: &str) -> Span {
     let quoted = format!("\"{name}\"");
     let start = text.find(&quoted).unwrap_or(0);
     Span::new(path, start, if text[start..].starts_with(&quoted) { start + quoted.len() } else { start })
-}
-
-/// A file under `kernels/`, read once for all of its kernels.
-struct SourceFile<'a> {
-    content: &'a [u8],
-    hash: Hash,
-    /// Its text, where it is UTF-8.
-    text: Option<&'a str>,
-    language: Language,
-    /// The names of its functions, where they stand.
-    functions: Vec<Range<usize>>,
-}
-
-/// Files under `kernels/` by path.
-type SourceFiles<'a> = BTreeMap<&'a str, SourceFile<'a>>;
-
-impl<'a> SourceFile<'a> {
-    fn of(path: &str, content: &'a [u8]) -> SourceFile<'a> {
-        let (text, language) = (std::str::from_utf8(content).ok(), Language::of(path));
-        let functions = text.map_or(vec![], |text| kernel_source::functions(text, language));
-        SourceFile { content, hash: Hash::of(content), text, language, functions }
-    }
-
-    fn find(&self, function: &str) -> Option<Function> {
-        kernel_source::find(self.text?, &self.functions, function, self.language)
-    }
-
-    fn function_names(&self) -> impl Iterator<Item = &'a str> {
-        self.functions.iter().filter_map(|span| self.text?.get(span.clone()))
-    }
-}
-
-/// One kernel and all that is known of it.
-struct Subject<'a> {
-    /// Its place among all kernels.
-    id: usize,
-    family: &'a Family,
-    kernel: &'a Kernel,
-    /// Its variants, as they would be compiled now.
-    plans: Vec<VariantPlan>,
-    toolchain: Option<&'a Toolchain>,
-    facts: Option<&'a KernelFacts<Hash>>,
-    /// The text of its source, if the file is there.
-    source: Option<&'a str>,
-    /// Its declaration in the source.
-    function: Option<Function>,
-    /// The file of its source is another than the one it was compiled from.
-    stale: bool,
-    /// Names in the kernel of parameters and constants about which something was reported.
-    reported: BTreeSet<String>,
-}
-
-impl<'a> Subject<'a> {
-    fn new(
-        id: usize,
-        family: &'a Family,
-        kernel: &'a Kernel,
-        manifests: &'a Manifests,
-        sources: &SourceFiles<'a>,
-    ) -> Subject<'a> {
-        let gpu = &kernel.gpu.value;
-        let manifest = manifests.get(&family.name);
-        let facts = manifest.and_then(|manifest| manifest.kernels.get(&kernel.name.value));
-        let file = sources.get(gpu.file.as_str());
-        Subject {
-            id,
-            family,
-            kernel,
-            plans: crate::variants::variants(kernel).iter().map(|variant| variant_plan(kernel, variant)).collect(),
-            toolchain: manifest.map(|manifest| &manifest.toolchain),
-            facts,
-            source: file.and_then(|file| file.text),
-            function: file.and_then(|file| file.find(&gpu.function)),
-            stale: match (file, facts.and_then(|facts| facts.sources.get(&gpu.file))) {
-                (Some(file), Some(hash)) => file.hash != *hash,
-                _ => false,
-            },
-            reported: BTreeSet::new(),
-        }
-    }
-
-    fn name(&self) -> &'a str {
-        &self.kernel.name.value
-    }
-
-    fn language(&self) -> Language {
-        Language::of(&self.kernel.gpu.value.file)
-    }
-
-    /// Where the kernel is, in words: `kernels/rejection.py:71`.
-    fn place(&self) -> String {
-        let file = &self.kernel.gpu.value.file;
-        match (self.source, self.function_span()) {
-            (Some(text), Some(span)) => format!("{file}:{}", span.line_column(text).0),
-            _ => match self.facts {
-                Some(facts) => format!("{file}:{}", facts.line),
-                None => file.clone(),
-            },
-        }
-    }
-
-    /// Where the kernel's name stands in its source.
-    fn function_span(&self) -> Option<Span> {
-        let found = self.function.as_ref()?;
-        Some(Span::new(&self.kernel.gpu.value.file, found.name.start, found.name.end))
-    }
-
-    /// Where a parameter stands in the kernel's source.
-    fn param_span(&self, kernel_name: &str) -> Option<Span> {
-        let file = &self.kernel.gpu.value.file;
-        let found = self.function.as_ref().and_then(|f| f.params.iter().find(|param| param.name == kernel_name));
-        if let Some(param) = found {
-            return Some(Span::new(file, param.span.start, param.span.end));
-        }
-        // What the scan does not see the facts may know.
-        let facts = self.facts?.params.iter().find(|param| param.name == kernel_name)?;
-        (!self.stale).then_some(Span::of_line(file, self.source?, facts.line))
-    }
-
-    /// The registry's parameter that the kernel calls `kernel_name`.
-    fn param(&self, kernel_name: &str) -> Option<&'a Param> {
-        gpu_params(self.kernel).find(|param| param.kernel_name == kernel_name)
-    }
-
-    fn compile(&self) -> String {
-        format!("run `tidelock compile {}`", self.name())
-    }
 }
 
 /// Adds a label if there is a place for it.

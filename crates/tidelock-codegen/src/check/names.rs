@@ -59,7 +59,7 @@ impl Comparison<'_> {
     fn params(&self, found: &mut Found) {
         let kernel = self.subject.kernel;
         let registry: Vec<&str> = gpu_params(kernel).map(|param| param.kernel_name.as_str()).collect();
-        let declared: BTreeSet<&str> = kernel.constants.iter().map(|constant| constant.name.value.as_str()).collect();
+        let declared: BTreeSet<&str> = kernel.constants.iter().map(|constant| constant.kernel_name.as_str()).collect();
         let (mut missing, mut extra) = differences(&registry, self.run_time);
         missing.retain(|name| {
             let mixed = self.constants.contains(name);
@@ -85,7 +85,7 @@ impl Comparison<'_> {
 
     fn constants(&self, found: &mut Found) {
         let kernel = self.subject.kernel;
-        let registry: Vec<&str> = kernel.constants.iter().map(|constant| constant.name.value.as_str()).collect();
+        let registry: Vec<&str> = kernel.constants.iter().map(|constant| constant.kernel_name.as_str()).collect();
         let params: BTreeSet<&str> = gpu_params(kernel).map(|param| param.kernel_name.as_str()).collect();
         let (mut missing, mut extra) = differences(&registry, self.constants);
         // What is a parameter on the other side was reported with the parameters.
@@ -106,14 +106,16 @@ impl Comparison<'_> {
         if let Some(param) = self.subject.param(name) {
             return param.name.span.clone();
         }
-        let constant = kernel.constants.iter().find(|constant| constant.name.value == name);
+        let constant = kernel.constants.iter().find(|constant| constant.kernel_name == name);
         constant.map_or(kernel.name.span.clone(), |constant| constant.name.span.clone())
     }
 
     /// ` (`x` in the wrapper)` where the registry has another name for it.
     fn alias(&self, name: &str) -> String {
-        match self.subject.param(name) {
-            Some(param) if param.name.value != name => format!(" (`as` of `{}`)", param.name.value),
+        let constants = &self.subject.kernel.constants;
+        let constant = constants.iter().find(|constant| constant.kernel_name == name).map(|constant| &constant.name);
+        match self.subject.param(name).map(|param| &param.name).or(constant) {
+            Some(ours) if ours.value != name => format!(" (`as` of `{}`)", ours.value),
             _ => String::new(),
         }
     }
@@ -166,10 +168,7 @@ impl Comparison<'_> {
         let message = format!("{what} `{registry}`{alias} of kernel `{kernel}` is called `{actual}` in {place}");
         let diagnostic = Diagnostic::new("TL0212", message, self.declared(registry), "called so in the registry");
         let diagnostic = label_at(diagnostic, self.subject.param_span(actual), "and so in the kernel");
-        let help = match what {
-            "constant" => "give both the same name".to_string(),
-            _ => format!("give both the same name, or say `as: {actual}` in the registry"),
-        };
+        let help = format!("give both the same name, or say `as: {actual}` in the registry");
         (vec![registry.to_string(), actual.to_string()], diagnostic.help(help))
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::kernel_source::Language;
 use super::{Artifacts, Findings, Manifests, PerVariant, Subject, label_at};
 use crate::abi::{self, Profile};
+use crate::bindings;
 use crate::diagnostic::Diagnostic;
 use crate::facts::{self, Hash, Toolchain, VariantFacts};
 use crate::model::Registry;
@@ -64,6 +65,12 @@ impl File<'_> {
         for (cause, diagnostic) in wrong {
             found.push(&cause, name, || diagnostic);
         }
+    }
+
+    /// The slot of a struct.
+    fn struct_slot(&self, name: &str) -> Option<SlotKind> {
+        let layout = self.subject.bindings?.structs.get(name)?.as_ref().ok()?;
+        Some(SlotKind::Bytes { size: layout.size as u64, align: layout.align as u64 })
     }
 
     /// What differs between the facts and the file, each with the cause that it shares with other variants.
@@ -178,7 +185,11 @@ impl File<'_> {
     fn slots(&self, entry: &Entry, wrong: &mut Vec<(String, Diagnostic)>) {
         let mut expected = Vec::new();
         for argument in &self.variant.arguments {
-            let Some(kind) = abi::slot(&argument.kind) else {
+            let Some(kind) = abi::slot(&argument.kind).or_else(|| self.struct_slot(&argument.kind)) else {
+                // A struct that is not bound was reported.
+                if bindings::structs(self.subject.kernel).any(|(_, value)| value.name.value == argument.kind) {
+                    return;
+                }
                 let message =
                     format!("{}: `{}` has the unknown type `{}`", self.path, argument.name, shorten(&argument.kind));
                 wrong.push(("type".to_string(), self.wrong("TL0306", message, entry.name.span.clone(), "")));

@@ -71,7 +71,8 @@ fn there(subject: &Subject, files: &SourceFiles, findings: &mut Findings) -> boo
         findings.push([subject.id], missing(message, "not a text", None));
         return false;
     }
-    let found = source.function_names().any(|name| name == function);
+    let found =
+        source.function_names().any(|name| name == function) || function.contains('.') && subject.function.is_some();
     if !found {
         let message = format!("{file} defines no function `{function}`, the source of kernel `{name}`");
         let help = similar::did_you_mean(function, source.function_names());

@@ -6,7 +6,7 @@ use super::kernel_source::Language;
 use super::{Findings, PerVariant, Subject, label_at};
 use crate::diagnostic::Diagnostic;
 use crate::facts::{Hash, KernelFacts, VariantFacts};
-use crate::model::{DType, Element, Param, ParamKind};
+use crate::model::{DType, Element, Param, ParamKind, Presence};
 use crate::plan::{Value, VariantPlan, gpu_params};
 use crate::source::Span;
 
@@ -107,7 +107,7 @@ impl Pair<'_> {
 
     fn constants(&self, found: &mut PerVariant) {
         for constant in &self.subject.kernel.constants {
-            let name = &constant.name.value;
+            let name = &constant.kernel_name;
             let Some(planned) = self.plan.constants.get(name) else { continue };
             let compiled = self.compiled.constants.get(name);
             let known = self.facts.params.iter().any(|param| param.name == *name && param.constexpr)
@@ -193,17 +193,11 @@ fn same_value(planned: &Value, compiled: &Value) -> bool {
     }
 }
 
-fn element(param: &Param) -> &Element {
-    match &param.kind {
-        ParamKind::Tensor(tensor) => &tensor.element.value,
-        ParamKind::Scalar(scalar) => &scalar.element.value,
-    }
-}
-
 fn element_span(param: &Param) -> Span {
     match &param.kind {
         ParamKind::Tensor(tensor) => tensor.element.span.clone(),
         ParamKind::Scalar(scalar) => scalar.element.span.clone(),
+        ParamKind::Struct(value) => value.name.span.clone(),
     }
 }
 
@@ -284,7 +278,7 @@ fn causes(subject: &Subject, facts: &KernelFacts<Hash>) -> Vec<Cause> {
             causes.push(Cause { span: param.name.span.clone(), text });
         } else if now.len() > 1 || then.len() > 1 {
             // A type variable is one cause, however many parameters have it.
-            if let Element::Variable(variable) = element(param)
+            if let Some(Element::Variable(variable)) = param.element()
                 && !variables.insert(variable)
             {
                 continue;
@@ -342,11 +336,9 @@ fn unsigned(kind: &str) -> String {
 /// Whether one side has a parameter that decides over variants and the other side does not have it at all.
 fn subject_lacks(subject: &Subject, facts: &KernelFacts<Hash>) -> bool {
     let compiled: BTreeSet<&str> = facts.params.iter().map(|param| param.name.as_str()).collect();
-    let decides = |param: &Param| match &param.kind {
-        ParamKind::Tensor(tensor) => {
-            tensor.presence != crate::model::Presence::Required || matches!(tensor.element.value, Element::Variable(_))
-        }
-        ParamKind::Scalar(scalar) => matches!(scalar.element.value, Element::Variable(_)),
+    let decides = |param: &Param| {
+        let optional = matches!(&param.kind, ParamKind::Tensor(tensor) if tensor.presence != Presence::Required);
+        optional || matches!(param.element(), Some(Element::Variable(_)))
     };
     let new = gpu_params(subject.kernel).any(|param| decides(param) && !compiled.contains(param.kernel_name.as_str()));
     let gone = |name: &&str| subject.param(name).is_none();

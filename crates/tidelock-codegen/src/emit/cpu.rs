@@ -38,6 +38,7 @@ pub fn emit(linked: &Linked<'_>) -> TokenStream {
 fn field_type(kernel: &Kernel, param: &Param) -> TokenStream {
     match &param.kind {
         ParamKind::Scalar(scalar) => types::element(kernel, &scalar.element.value),
+        ParamKind::Struct(value) => types::structure(value),
         ParamKind::Tensor(tensor) => {
             let element = types::element(kernel, &tensor.element.value);
             let ty = match (tensor.shape.len(), tensor.access) {
@@ -87,10 +88,11 @@ fn run(kernel: &Kernel) -> TokenStream {
     }
 }
 
-fn value(kernel: &Kernel, index: usize, param: &Param) -> TokenStream {
+pub fn value(kernel: &Kernel, index: usize, param: &Param) -> TokenStream {
     let table = names::table(kernel);
     match &param.kind {
         ParamKind::Scalar(_) => quote!(bound.scalar(&#table, #index)?),
+        ParamKind::Struct(_) => quote!(args[#index].take_struct(&#table)?),
         ParamKind::Tensor(tensor) => {
             let take = match (tensor.shape.len(), tensor.access) {
                 (1, Access::Read) => quote!(take_slice),
@@ -107,7 +109,7 @@ fn value(kernel: &Kernel, index: usize, param: &Param) -> TokenStream {
     }
 }
 
-fn literal(literal: &Literal, constant: &Constant) -> TokenStream {
+pub fn literal(literal: &Literal, constant: &Constant) -> TokenStream {
     let ty = types::rust(constant.dtype);
     match literal {
         Literal::Bool(value) => quote!(#value),
@@ -117,7 +119,7 @@ fn literal(literal: &Literal, constant: &Constant) -> TokenStream {
 }
 
 /// Every choice of types; one empty choice where there are no type variables.
-fn combinations(kernel: &Kernel) -> Vec<Vec<DType>> {
+pub fn combinations(kernel: &Kernel) -> Vec<Vec<DType>> {
     let extend = |all: Vec<Vec<_>>, choices: &[_]| {
         all.iter().flat_map(|types| choices.iter().map(move |&choice| [types.as_slice(), &[choice]].concat())).collect()
     };

@@ -3,14 +3,15 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{Compiled, Linked, types};
+use super::{Compiled, Linked, c, types};
+use crate::bindings::Bindings;
 use crate::model::{
     Access, Arm, Constant, ConstantValue, Domain, Element, Expr, Kernel, Literal, Param, ParamKind, Presence,
     ScalarSource,
 };
 use crate::names;
 
-pub fn emit(linked: &Linked<'_>) -> TokenStream {
+pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
     let kernel = linked.kernel;
     let (table, name, family, doc) = (names::table(kernel), &kernel.name.value, linked.family, &kernel.doc);
     let signature = place(linked.signature.0, linked.signature.1);
@@ -26,7 +27,8 @@ pub fn emit(linked: &Linked<'_>) -> TokenStream {
         let (name, param, axis, offset) = (&dim.name.value, index_of(kernel, &dim.bound_by), dim.axis, dim.offset);
         quote!(Dim { name: #name, param: #param, axis: #axis, offset: #offset })
     });
-    let params = kernel.params.iter().zip(&linked.param_lines).map(|(entry, &line)| param(kernel, entry, line));
+    let params =
+        kernel.params.iter().zip(&linked.param_lines).map(|(entry, &line)| param(kernel, entry, line, bindings));
     let constants = kernel.constants.iter().map(|entry| constant(kernel, entry));
     let (count, variants) = (linked.variants.len(), linked.variants.iter().map(variant));
     let run_cpu = names::run_cpu(kernel);
@@ -64,9 +66,9 @@ fn index_of(kernel: &Kernel, param: &str) -> usize {
     kernel.params.iter().position(|other| other.name.value == param).unwrap_or(usize::MAX)
 }
 
-fn param(kernel: &Kernel, param: &Param, line: usize) -> TokenStream {
+fn param(kernel: &Kernel, param: &Param, line: usize, bindings: &Bindings) -> TokenStream {
     let (name, doc, line) = (&param.name.value, &param.doc, line as u32);
-    let (kind, domain) = (kind(kernel, param), domain(kernel, &param.domain));
+    let (kind, domain) = (kind(kernel, param, bindings), domain(kernel, &param.domain));
     let divisible_by_16 = kernel.divisible_by_16.iter().any(|other| other.value == param.name.value);
     let only = match param.only {
         None => quote!(None),
@@ -92,8 +94,9 @@ fn param(kernel: &Kernel, param: &Param, line: usize) -> TokenStream {
     }
 }
 
-fn kind(kernel: &Kernel, param: &Param) -> TokenStream {
+fn kind(kernel: &Kernel, param: &Param, bindings: &Bindings) -> TokenStream {
     match &param.kind {
+        ParamKind::Struct(value) => c::kind(value, bindings),
         ParamKind::Tensor(tensor) => {
             let element = element(kernel, &tensor.element.value);
             let shape = tensor.shape.iter().map(|extent| expression(kernel, &extent.value));

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::model::{DType, Element, Kernel};
+use crate::model::{DType, Element, Kernel, Struct};
 use crate::names;
 
 /// The Rust type of an element type.
@@ -36,6 +36,12 @@ pub fn element(kernel: &Kernel, element: &Element) -> TokenStream {
             None => quote!(compile_error!("unknown type variable")),
         },
     }
+}
+
+/// The Rust type of a struct of C.
+pub fn structure(value: &Struct) -> TokenStream {
+    let name = format_ident!("{}", value.name.value);
+    quote!(bindings::#name)
 }
 
 /// Generic parameters of a kernel's structs.

@@ -32,7 +32,7 @@ pub fn emit(linked: &Linked<'_>) -> TokenStream {
 /// What the caller must write.
 fn is_field(param: &Param) -> bool {
     match &param.kind {
-        ParamKind::Tensor(_) => true,
+        ParamKind::Tensor(_) | ParamKind::Struct(_) => true,
         ParamKind::Scalar(scalar) => scalar.source == ScalarSource::Caller,
     }
 }
@@ -48,6 +48,10 @@ fn has_defaults(kernel: &Kernel) -> bool {
 fn field_type(kernel: &Kernel, param: &Param) -> TokenStream {
     match &param.kind {
         ParamKind::Scalar(scalar) => types::element(kernel, &scalar.element.value),
+        ParamKind::Struct(value) => {
+            let ty = types::structure(value);
+            quote!(&'a #ty)
+        }
         ParamKind::Tensor(tensor) => {
             let element = types::element(kernel, &tensor.element.value);
             let view = match tensor.access {
@@ -192,6 +196,7 @@ fn arguments(kernel: &Kernel) -> Vec<TokenStream> {
         let field = names::field(&param.name.value);
         match &param.kind {
             ParamKind::Tensor(_) => quote!(#field.into()),
+            ParamKind::Struct(_) => quote!(::tidelock::Argument::Struct(#field)),
             ParamKind::Scalar(scalar) => match scalar.source {
                 ScalarSource::Caller => quote!(::tidelock::Argument::Scalar(::tidelock::Element::to_scalar(#field))),
                 ScalarSource::Default(_) => {

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::draft::ConstantDraft;
 use super::words::{listed, quoted};
-use super::{literal, types};
+use super::{literal, param, types};
 use crate::model::{ConstantValue, DType, Spanned};
 use crate::yaml::Node;
 
@@ -12,12 +12,22 @@ const TYPES: [DType; 4] = [DType::Bool, DType::I32, DType::I64, DType::F32];
 pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> ConstantDraft {
     cx.constant_name(name);
     cx.entry = Some(format!("constant {}", quoted(&name.value)));
-    let mut constant = ConstantDraft { name: name.clone(), doc: None, dtype: None, value: None, tuning: false };
-    let Some(fields) = cx.fields(node, &name.span, &["type", "value", "from", "tuning", "doc"]) else {
+    let mut constant = ConstantDraft {
+        name: name.clone(),
+        kernel_name: name.clone(),
+        doc: None,
+        dtype: None,
+        value: None,
+        tuning: false,
+    };
+    let Some(fields) = cx.fields(node, &name.span, &["type", "value", "from", "tuning", "doc", "as"]) else {
         return constant;
     };
     constant.dtype = cx.required(&fields, "type", "bool").and_then(|node| dtype(cx, node));
     constant.tuning = fields.get("tuning").and_then(|node| cx.boolean(node, "tuning")).unwrap_or(false);
+    if let Some(node) = fields.get("as") {
+        constant.kernel_name = param::kernel_name(cx, node).unwrap_or(constant.kernel_name);
+    }
     constant.doc = fields.get("doc").and_then(|node| cx.prose(node, "doc"));
     match (fields.get("value"), fields.get("from")) {
         (Some(node), None) => {

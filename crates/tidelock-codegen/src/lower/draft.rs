@@ -2,7 +2,8 @@
 
 use crate::expr::Tree;
 use crate::model::{
-    Access, Arm, ConstantValue, DType, Domain, Element, Expr, GpuSource, Presence, ScalarSource, Spanned, TypeVariable,
+    Access, Arm, ConstantValue, CpuSource, DType, Domain, Element, Expr, GpuSource, Presence, ScalarSource, Spanned,
+    Struct, TypeVariable,
 };
 use crate::source::Span;
 
@@ -11,6 +12,7 @@ pub(super) struct KernelDraft {
     pub(super) name: Spanned<String>,
     pub(super) doc: Option<String>,
     pub(super) gpu: Option<Spanned<GpuSource>>,
+    pub(super) cpu: Option<Spanned<CpuSource>>,
     pub(super) grid: Option<Vec<Placed<Expr>>>,
     pub(super) num_warps: Option<u32>,
     pub(super) types: Vec<TypeVariable>,
@@ -53,6 +55,7 @@ pub(super) enum KindDraft {
     Broken,
     Tensor(TensorDraft),
     Scalar(ScalarDraft),
+    Struct(Struct),
 }
 
 pub(super) struct TensorDraft {
@@ -70,6 +73,7 @@ pub(super) struct ScalarDraft {
 
 pub(super) struct ConstantDraft {
     pub(super) name: Spanned<String>,
+    pub(super) kernel_name: Spanned<String>,
     pub(super) doc: Option<String>,
     pub(super) dtype: Option<DType>,
     pub(super) value: Option<Spanned<ConstantValue>>,
@@ -102,7 +106,7 @@ impl ParamDraft {
 
     pub(super) fn element(&self) -> Option<&Spanned<Element>> {
         match &self.kind {
-            KindDraft::Broken => None,
+            KindDraft::Broken | KindDraft::Struct(_) => None,
             KindDraft::Tensor(tensor) => tensor.element.as_ref(),
             KindDraft::Scalar(scalar) => scalar.element.as_ref(),
         }
@@ -140,7 +144,7 @@ impl KernelDraft {
         self.params.iter().all(|param| match &param.kind {
             KindDraft::Broken => false,
             KindDraft::Tensor(tensor) => tensor.shape.is_some(),
-            KindDraft::Scalar(_) => true,
+            KindDraft::Scalar(_) | KindDraft::Struct(_) => true,
         })
     }
 

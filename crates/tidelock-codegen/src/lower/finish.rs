@@ -36,6 +36,7 @@ fn whole(draft: KernelDraft) -> Option<Kernel> {
         name: draft.name,
         doc: draft.doc?,
         gpu: draft.gpu?,
+        cpu: draft.cpu,
         grid: draft.grid?.into_iter().map(|placed| placed.value).collect(),
         num_warps: draft.num_warps?,
         types,
@@ -62,6 +63,7 @@ fn param(draft: ParamDraft, strides: &[(String, String)]) -> Option<Param> {
         KindDraft::Scalar(scalar) => {
             ParamKind::Scalar(Scalar { element: scalar.element?, source: scalar.source?.value, max: scalar.max })
         }
+        KindDraft::Struct(value) => ParamKind::Struct(value),
     };
     Some(Param {
         name: draft.name,
@@ -80,5 +82,12 @@ fn presence(presence: Option<Spanned<Presence>>) -> Option<Presence> {
 
 fn constant(draft: ConstantDraft) -> Option<Constant> {
     let (dtype, value) = (draft.dtype?, draft.value?.value);
-    Some(Constant { name: draft.name, doc: draft.doc?, dtype, value, tuning: draft.tuning })
+    Some(Constant {
+        name: draft.name,
+        kernel_name: draft.kernel_name.value,
+        doc: draft.doc?,
+        dtype,
+        value,
+        tuning: draft.tuning,
+    })
 }

@@ -4,10 +4,10 @@ use super::context::{Context, Fields};
 use super::draft::{KernelDraft, Placed};
 use super::words::{is_identifier, quoted};
 use super::{constant, expression, limits, param, types};
-use crate::model::{Expr, GpuSource, Spanned};
+use crate::model::{CpuSource, Expr, GpuSource, Spanned};
 use crate::yaml::{Kind, Node};
 
-const KEYS: [&str; 8] = ["doc", "gpu", "grid", "num_warps", "types", "params", "divisible_by_16", "constants"];
+const KEYS: [&str; 9] = ["doc", "gpu", "cpu", "grid", "num_warps", "types", "params", "divisible_by_16", "constants"];
 
 pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> Option<KernelDraft> {
     cx.snake_name(name, "kernel");
@@ -22,12 +22,14 @@ pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> Opt
     }
     let doc = cx.required(&fields, "doc", "What the kernel does.").and_then(|node| cx.prose(node, "doc"));
     let gpu = cx.required(&fields, "gpu", "kernels/file.py:function").and_then(|node| gpu(cx, node));
+    let cpu = fields.get("cpu").and_then(|node| cpu(cx, node));
     let grid = cx.required(&fields, "grid", "[batch_size]").and_then(|node| grid(cx, node));
     let num_warps = fields.get("num_warps").map_or(Some(4), |node| num_warps(cx, node));
     let mut kernel = KernelDraft {
         name: name.clone(),
         doc,
         gpu,
+        cpu,
         grid,
         num_warps,
         types: vec![],
@@ -81,19 +83,50 @@ fn params(cx: &mut Context, fields: &Fields, node: &Node, kernel: &mut KernelDra
 /// `kernels/rejection.py:expand_kernel`.
 fn gpu(cx: &mut Context, node: &Node) -> Option<Spanned<GpuSource>> {
     let text = cx.text(node, "gpu")?;
-    let (file, function) = text.split_once(':').unwrap_or((text, ""));
-    let part = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let in_kernels =
-        file.strip_prefix("kernels/").and_then(|path| path.strip_suffix(".py").or(path.strip_suffix(".cu")));
-    let good_path = in_kernels.is_some_and(|path| path.split('/').all(part));
-    if good_path && is_identifier(function) {
-        let value = GpuSource { file: file.to_string(), function: function.to_string() };
-        return Some(Spanned { value, span: node.span.clone() });
+    match named_in(text, "kernels/", &[".py", ".cu"]) {
+        Ok((file, function)) => {
+            let value = GpuSource { file: file.to_string(), function: function.to_string() };
+            Some(Spanned { value, span: node.span.clone() })
+        }
+        Err(good_path) => {
+            let message = format!("{} does not name a kernel's source, in {}", quoted(text), cx.place());
+            let label = if good_path { "no function after the path" } else { "not a .py or .cu file under kernels/" };
+            cx.error("TL0114", message, &node.span, label, "write `kernels/FILE.py:FUNCTION`, relative to the crate");
+            None
+        }
     }
-    let message = format!("{} does not name a kernel's source, in {}", quoted(text), cx.place());
-    let label = if good_path { "no function after the path" } else { "not a .py or .cu file under kernels/" };
-    cx.error("TL0114", message, &node.span, label, "write `kernels/FILE.py:FUNCTION`, relative to the crate");
-    None
+}
+
+/// `cpu/quantize.cpp:dequantize_rows`.
+fn cpu(cx: &mut Context, node: &Node) -> Option<Spanned<CpuSource>> {
+    let text = cx.text(node, "cpu")?;
+    match named_in(text, "cpu/", &[".c", ".cpp", ".cc"]) {
+        Ok((file, function)) => {
+            let value = CpuSource { file: file.to_string(), function: function.to_string() };
+            Some(Spanned { value, span: node.span.clone() })
+        }
+        Err(good_path) => {
+            let message = format!("{} does not name a CPU arm's source, in {}", quoted(text), cx.place());
+            let label = if good_path { "no function after the path" } else { "not a .c, .cpp or .cc file under cpu/" };
+            let help = "write `cpu/FILE.cpp:FUNCTION`, relative to the crate; an arm in Rust needs no key";
+            cx.error("TL0114", message, &node.span, label, help);
+            None
+        }
+    }
+}
+
+/// The file and the name of `FOLDER/PATH.ENDING:NAME`; otherwise whether the path, at least, is one.
+pub(super) fn named_in<'t>(text: &'t str, folder: &str, endings: &[&str]) -> Result<(&'t str, &'t str), bool> {
+    let (file, name) = text.split_once(':').unwrap_or((text, ""));
+    let part = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let path = file.strip_prefix(folder).and_then(|path| endings.iter().find_map(|ending| path.strip_suffix(ending)));
+    let good_path = path.is_some_and(|path| path.split('/').all(part));
+    let good_name = match name.split_once('.') {
+        // A Triton kernel can be a static method of a class.
+        Some((class, method)) => file.ends_with(".py") && is_identifier(class) && is_identifier(method),
+        None => is_identifier(name),
+    };
+    if good_path && good_name { Ok((file, name)) } else { Err(good_path) }
 }
 
 fn num_warps(cx: &mut Context, node: &Node) -> Option<u32> {

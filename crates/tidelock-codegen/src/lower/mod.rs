@@ -1,8 +1,9 @@
 //! From the tree of a registry file to the model: every rule about a registry by itself is here.
 //!
 //! A kernel is first read into a draft, part by part (`kernel`, `param`, `constant`), then the parts are checked
-//! against each other (`names`, `dims`, `references`, `types`, `domain`, `limits`), and only a registry
-//! without any error becomes a model (`finish`). An error never stops the reading, so all of them are seen at once.
+//! against each other (`names`, `dims`, `references`, `types`, `domain`, `limits`), what is left open is reported as such
+//! (`placeholder`), and only a registry without any error becomes a model (`finish`). An error never stops the reading, so
+//! all of them are seen at once.
 
 mod constant;
 mod context;
@@ -17,6 +18,7 @@ mod limits;
 mod literal;
 mod names;
 mod param;
+mod placeholder;
 mod references;
 mod types;
 mod words;
@@ -80,6 +82,7 @@ fn family(path: &str, text: &str, names: &mut Vec<Spanned<String>>, out: &mut Di
         cx.start = cx.out.0.len();
         if let Some(draft) = kernel::read(&mut cx, name, node) {
             check(&mut cx, &draft);
+            placeholder::check(&mut cx, node);
             kernels.extend(finish::kernel(draft, cx.out.0.len() > cx.start));
         }
         (cx.kernel, cx.entry) = (None, None);

@@ -3,23 +3,44 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::draft::KernelDraft;
+use super::draft::{ConstantDraft, KernelDraft};
 use super::words::quoted;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Arm, DType, ScalarSource, Spanned};
+use crate::model::{Arm, ConstantValue, DType, ScalarSource, Spanned};
 
 pub(super) fn check(cx: &mut Context, kernel: &KernelDraft) {
     cx.entry = None;
     let params = kernel.params.iter().map(|param| (&param.name, "parameter"));
     let constants = kernel.constants.iter().map(|constant| (&constant.name, "constant"));
     let types = kernel.types.iter().map(|variable| (&variable.name, "type"));
-    unique(cx, params.chain(constants.clone()).chain(types));
+    unique(cx, params.chain(constants).chain(types));
 
     let in_kernel = kernel.params.iter().filter(|param| !matches!(param.only, Some((Arm::Cpu, _))));
     let renamed = in_kernel.filter(|param| param.kernel_name.value != param.name.value);
     let kept = kernel.params.iter().filter(|param| param.kernel_name.value == param.name.value);
     let kept = kept.map(|param| (&param.name, "parameter"));
-    unique(cx, kept.chain(constants).chain(renamed.map(|param| (&param.kernel_name, "parameter in the kernel"))));
+    let (same, other): (Vec<_>, Vec<_>) =
+        kernel.constants.iter().partition(|constant| constant.kernel_name.value == constant.name.value);
+    let kept = kept.chain(same.into_iter().map(|constant| (&constant.name, "constant")));
+    let renamed = renamed.map(|param| (&param.kernel_name, "parameter in the kernel"));
+    let renamed = renamed.chain(other.into_iter().map(|constant| (&constant.kernel_name, "constant in the kernel")));
+    unique(cx, kept.chain(renamed));
+
+    let reaches_cpu = |constant: &&ConstantDraft| {
+        !constant.tuning && matches!(&constant.value, Some(value) if matches!(value.value, ConstantValue::Fixed(_)))
+    };
+    for constant in kernel.constants.iter().filter(reaches_cpu) {
+        let Some(param) = kernel.param(&constant.name.value.to_lowercase()) else { continue };
+        let message = format!(
+            "constant {} and parameter {} have one name in the CPU arm{}",
+            quoted(&constant.name.value),
+            quoted(&param.name.value),
+            cx.inside()
+        );
+        let error = Diagnostic::new("TL0111", message, constant.name.span.clone(), "this constant");
+        let error = error.label(param.name.span.clone(), "and this parameter");
+        cx.push(error.help("rename one of them; `as` says what the kernel calls it"));
+    }
 
     for variable in kernel.types.iter().filter(|variable| DType::from_name(&variable.name.value).is_some()) {
         let message = format!("type {} of {} is an element type already", quoted(&variable.name.value), cx.place());

@@ -2,16 +2,16 @@
 
 use super::context::{Context, Fields};
 use super::draft::{KernelDraft, KindDraft, ParamDraft, Placed, ScalarDraft, TensorDraft};
-use super::kernel::only_key;
+use super::kernel::{named_in, only_key};
 use super::words::{is_identifier, quoted};
 use super::{element, expression, literal};
 use crate::expr;
-use crate::model::{Access, Arm, Domain, Presence, ScalarSource, Spanned};
+use crate::model::{Access, Arm, Domain, Presence, ScalarSource, Spanned, Struct};
 use crate::yaml::{Kind, Node};
 
-const KEYS: [&str; 13] = [
-    "tensor", "scalar", "shape", "access", "optional", "domain", "doc", "as", "from", "default", "max", "only",
-    "refused",
+const KEYS: [&str; 14] = [
+    "tensor", "scalar", "struct", "shape", "access", "optional", "domain", "doc", "as", "from", "default", "max",
+    "only", "refused",
 ];
 
 pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<String>, node: &Node) -> ParamDraft {
@@ -39,6 +39,10 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
         let help = "add `optional: true`, or remove it; what every call gives cannot be refused";
         cx.misplaced(&fields, &["refused"], "only a tensor with `optional: true` can be refused", help);
     }
+    if let Some(node) = fields.get("struct") {
+        param.kind = structure(cx, &fields, node).map_or(KindDraft::Broken, KindDraft::Struct);
+        return param;
+    }
     param.kind = match (fields.get("tensor"), fields.get("scalar")) {
         (Some(node), None) => KindDraft::Tensor(tensor(cx, kernel, &name.value, &fields, node)),
         (None, Some(node)) => KindDraft::Scalar(scalar(cx, kernel, &fields, node)),
@@ -52,13 +56,13 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
             KindDraft::Broken
         }
         (None, None) => {
-            let message = format!("{} is neither a tensor nor a scalar", cx.place());
+            let message = format!("{} is neither a tensor, a scalar nor a struct", cx.place());
             cx.error(
                 "TL0104",
                 message,
                 &name.span,
                 "no type",
-                "add `tensor: TYPE` and `shape: […]`, or `scalar: TYPE`",
+                "add `tensor: TYPE` and `shape: […]`, `scalar: TYPE`, or `struct: kernels/FILE.h:NAME`",
             );
             KindDraft::Broken
         }
@@ -66,7 +70,8 @@ pub(super) fn read(cx: &mut Context, kernel: &mut KernelDraft, name: &Spanned<St
     param
 }
 
-fn kernel_name(cx: &mut Context, node: &Node) -> Option<Spanned<String>> {
+/// The value of `as`.
+pub(super) fn kernel_name(cx: &mut Context, node: &Node) -> Option<Spanned<String>> {
     let text = cx.text(node, "as")?;
     if is_identifier(text) {
         return Some(Spanned { value: text.to_string(), span: node.span.clone() });
@@ -127,6 +132,29 @@ fn presence(cx: &mut Context, node: &Node) -> Option<Spanned<Presence>> {
         }
     };
     Some(Spanned { value, span: span.clone() })
+}
+
+/// `kernels/quantization.h:Quantization`.
+fn structure(cx: &mut Context, fields: &Fields, node: &Node) -> Option<Struct> {
+    let others = ["tensor", "scalar", "shape", "access", "optional", "from", "default", "max", "domain"];
+    cx.misplaced(fields, &others, "it is a struct", "remove it; a struct is passed by value, whole, by the caller");
+    let text = cx.text(node, "struct")?;
+    match named_in(text, "kernels/", &[".h"]) {
+        Ok((header, name)) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            let span = node.at(header.len() + 1..text.len());
+            Some(Struct { header: header.to_string(), name: Spanned { value: name.to_string(), span } })
+        }
+        named => {
+            let message = format!("{} does not name a struct of a header, in {}", quoted(text), cx.place());
+            let label = match named {
+                Ok(_) => "a struct's name begins with an upper-case letter, as its type in Rust does",
+                Err(true) => "no name after the path",
+                Err(false) => "not a .h file under kernels/",
+            };
+            cx.error("TL0114", message, &node.span, label, "write `kernels/FILE.h:NAME`, relative to the crate");
+            None
+        }
+    }
 }
 
 fn scalar(cx: &mut Context, kernel: &KernelDraft, fields: &Fields, node: &Node) -> ScalarDraft {

@@ -46,6 +46,7 @@ fn tensor<'k>(
         Some(KindDraft::Tensor(tensor)) => return param.map(|param| (param, tensor)),
         Some(KindDraft::Broken) => return None,
         Some(KindDraft::Scalar(_)) => "a scalar",
+        Some(KindDraft::Struct(_)) => "a struct",
         None => "no such parameter",
     };
     let message = format!("{} names no tensor, in {}", quoted(name), cx.place());
@@ -137,7 +138,8 @@ fn divisible(cx: &mut Context, kernel: &KernelDraft) {
             Some(param) => {
                 let choices =
                     param.scalar().and_then(|s| s.element.as_ref()).map_or(vec![], |e| kernel.choices(&e.value));
-                if choices.iter().all(|dtype| integer_range(*dtype).is_some()) {
+                let is_struct = matches!(param.kind, KindDraft::Struct(_));
+                if !is_struct && choices.iter().all(|dtype| integer_range(*dtype).is_some()) {
                     continue;
                 }
                 ("not an integer", "remove it; only tensors and integers can be divisible by 16".to_string())

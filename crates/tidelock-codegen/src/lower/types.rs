@@ -65,7 +65,9 @@ pub(super) fn unknown(cx: &mut Context, node: &Node, name: &str, variables: Vec<
 
 /// Our name of a type that Triton, torch or C call so.
 fn other_name(name: &str) -> Option<&'static str> {
-    let triton = DType::ALL.iter().find(|row| row.2 == name).map(|row| row.1);
+    // `torch.float32`, `tl.int64`, `*fp32`.
+    let name = name.trim_start_matches('*').rsplit('.').next().unwrap_or(name);
+    let triton = DType::ALL.iter().find(|row| row.2 == name || row.1 == name).map(|row| row.1);
     triton.or(match name {
         "float16" | "half" => Some("f16"),
         "bfloat16" => Some("bf16"),
@@ -76,6 +78,10 @@ fn other_name(name: &str) -> Option<&'static str> {
         "int32" | "int" => Some("i32"),
         "int64" | "long" => Some("i64"),
         "uint8" => Some("u8"),
+        "uint16" => Some("u16"),
+        "uint32" | "unsigned" => Some("u32"),
+        "uint64" | "size_t" => Some("u64"),
+        "int1" => Some("bool"),
         _ => None,
     })
 }

@@ -1,18 +1,11 @@
-//! Identifiers, quoting for messages, and "did you mean".
+//! Names, quoting for messages, and "did you mean".
 
 use super::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::model::Spanned;
+pub(super) use crate::names::{is_identifier, is_keyword, is_snake};
 
-/// Words that Rust keeps for itself and that could be a name in snake case.
-const KEYWORDS: [&str; 51] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
-    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
-    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
-    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-];
-
-const MAX_LENGTH: usize = 64;
+use crate::names::MAX_LENGTH;
 
 /// `text` in backquotes, short and without control characters.
 pub(super) fn quoted(text: &str) -> String {
@@ -70,24 +63,6 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Whether `name` is in snake case: words of letters and digits, joined by single underscores.
-pub(super) fn is_snake(name: &str) -> bool {
-    let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() <= MAX_LENGTH && name.split('_').all(word)
-}
-
-/// Whether `name` can be a name in Python or C.
-pub(super) fn is_identifier(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= MAX_LENGTH
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-pub(super) fn is_keyword(name: &str) -> bool {
-    KEYWORDS.contains(&name)
-}
-
 impl Context<'_> {
     /// Checks the name of a kernel, a parameter or a dimension.
     pub(super) fn snake_name(&mut self, name: &Spanned<String>, what: &str) {
@@ -99,7 +74,7 @@ impl Context<'_> {
     pub(super) fn constant_name(&mut self, name: &Spanned<String>) {
         let lower = name.value.to_ascii_lowercase();
         let good = is_snake(&lower) && name.value == lower.to_ascii_uppercase();
-        let help = "write it in upper case here and in the kernel, such as `BLOCK_SIZE`";
+        let help = "write it in upper case, such as `BLOCK_SIZE`; where the kernel does not, `as` says what it is called there";
         self.name(name, "constant", good, "not upper case", help);
     }
 
@@ -120,7 +95,7 @@ impl Context<'_> {
         }
         let label = if keyword { "a keyword of Rust" } else { label };
         let help = match (keyword, what) {
-            (true, "parameter") => "choose another name; `as` says what the kernel calls it",
+            (true, "parameter" | "constant") => "choose another name; `as` says what the kernel calls it",
             (true, _) => "choose another name",
             _ => help,
         };

@@ -194,6 +194,7 @@ fn variant_facts(kernel: &KernelPlan, variant: &VariantPlan) -> VariantFacts<Str
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        registers: None,
     }
 }
 

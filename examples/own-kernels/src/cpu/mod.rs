@@ -1,0 +1,3 @@
+//! The CPU arms, one file a family.
+
+mod blend;
