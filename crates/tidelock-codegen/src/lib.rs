@@ -26,6 +26,7 @@ mod link;
 pub mod lower;
 pub mod model;
 pub mod names;
+mod parallel;
 pub mod plan;
 pub mod project;
 pub mod ptx;

@@ -6,15 +6,12 @@ mod table;
 mod types;
 mod wrapper;
 
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::thread;
-
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::bindings::Bindings;
 use crate::model::{Kernel, Registry};
+use crate::parallel;
 
 /// What the table says of a compiled variant, in the order of [`crate::variants::variants`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +73,7 @@ pub fn emit(registry: &Registry, kernels: &[Linked<'_>], bindings: &Bindings) ->
             pub static REGISTRY: &[&::tidelock::Kernel] = &[#(&#tables),*];
         }
     };
-    header + &format(c) + &in_parallel(kernels, |linked| kernel(linked, bindings)) + &format(tables)
+    header + &format(c) + &parallel::map(kernels, |linked| kernel(linked, bindings)).concat() + &format(tables)
 }
 
 /// All that is generated for a kernel. A kernel at a time costs a fraction of what all of them at once do.
@@ -89,19 +86,6 @@ fn kernel(linked: &Linked<'_>, bindings: &Bindings) -> String {
     };
     // People read the structs; the table is read by rustc alone.
     format!("{}\n{table}\n\n", format(structs))
-}
-
-/// The texts of all kernels, in order, made on all processors.
-fn in_parallel(kernels: &[Linked<'_>], text: impl Fn(&Linked<'_>) -> String + Sync) -> String {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let part = kernels.len().div_ceil(threads).max(1);
-    let text = &text;
-    thread::scope(|scope| {
-        let parts: Vec<_> =
-            kernels.chunks(part).map(|part| scope.spawn(move || part.iter().map(text).collect::<String>())).collect();
-        // A panic goes on in the thread that asked.
-        parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
 }
 
 fn format(tokens: impl Fn() -> TokenStream) -> String {

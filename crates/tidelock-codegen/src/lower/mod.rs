@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Family, Registry, Spanned};
+use crate::parallel;
 use crate::source::Span;
 use crate::yaml::{self, Kind};
 use context::Context;
@@ -37,9 +38,12 @@ use words::{is_keyword, is_snake, quoted};
 pub fn read(files: &[(String, String)]) -> Result<Registry, Diagnostics> {
     let mut files: Vec<&(String, String)> = files.iter().collect();
     files.sort();
-    let mut out = Diagnostics::default();
-    let mut names = Vec::new();
-    let families = files.iter().filter_map(|(path, text)| family(path, text, &mut names, &mut out)).collect();
+    let (mut families, mut names, mut out) = (Vec::new(), Vec::new(), Diagnostics::default());
+    for (family, its_names, errors) in parallel::map(&files, |(path, text)| read_file(path, text)) {
+        families.extend(family);
+        names.extend(its_names);
+        out.0.extend(errors.0);
+    }
     check_file_names(&files, &mut out);
     check_kernel_names(&names, &mut out);
     if out.is_empty() {
@@ -54,7 +58,12 @@ fn stem(path: &str) -> &str {
     name.strip_suffix(".yaml").unwrap_or(name)
 }
 
-/// The kernels of one file, as far as they are without errors; `names` gets the names of all.
+/// The kernels of one file, as far as they are without errors, the names of all, and what is wrong.
+fn read_file(path: &str, text: &str) -> (Option<Family>, Vec<Spanned<String>>, Diagnostics) {
+    let (mut names, mut out) = (Vec::new(), Diagnostics::default());
+    (family(path, text, &mut names, &mut out), names, out)
+}
+
 fn family(path: &str, text: &str, names: &mut Vec<Spanned<String>>, out: &mut Diagnostics) -> Option<Family> {
     let root = yaml::parse(path, text).map_err(|error| out.push(*error)).ok()?;
     let mut cx = Context { out, start: 0, kernel: None, entry: None };
