@@ -8,12 +8,18 @@ use crate::error::{Error, Result};
 use crate::kernel::{ElementType, Kernel, MAX_DIMS, MAX_PARAMS, MAX_TYPES, Param, ParamKind, ScalarSource};
 
 /// Arguments that have passed the check, less the memory itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Bound {
     pub(crate) dims: ArrayVec<i64, MAX_DIMS>,
     pub(crate) types: ArrayVec<DType, MAX_TYPES>,
-    /// The bits of each scalar parameter, as its slot holds them; 0 for a tensor. Plain words, since a launch copies them.
-    pub(crate) scalars: ArrayVec<u64, MAX_PARAMS>,
+    /// The bits of each scalar parameter, as its slot holds them; 0 for any other. Plain words, since a launch copies them.
+    pub(crate) scalars: [u64; MAX_PARAMS],
+}
+
+impl Default for Bound {
+    fn default() -> Bound {
+        Bound { dims: ArrayVec::new(), types: ArrayVec::new(), scalars: [0; MAX_PARAMS] }
+    }
 }
 
 impl Bound {

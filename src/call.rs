@@ -1,87 +1,84 @@
 //! A call of the GPU arm: checked arguments as the driver takes them.
 
-use std::mem::ManuallyDrop;
+use cudarc::driver::CudaStream;
 
-use cudarc::driver::{CudaStream, SyncOnDrop};
-
-use crate::argument::{Argument, Memory};
+use crate::argument::Argument;
 use crate::bound::Bound;
-use crate::check::addresses::{self, Extents};
-use crate::check::{self, PerParam};
+use crate::check::addresses::Extents;
 use crate::device::CudaDevice;
 use crate::error::{Error, Result};
-use crate::kernel::{Arm, ByValue, Kernel, Param, ParamKind, Variant, evaluate};
+use crate::kernel::{Arm, Kernel, ParamKind, Variant, evaluate};
 use crate::launch::{self, Function, Grid, Slot, Slots};
+use crate::uses::Uses;
 
 /// Most blocks of a grid in x, y and z; the same for every GPU that CUDA supports.
 const MAX_GRID: [i64; 3] = [i32::MAX as i64, u16::MAX as i64, u16::MAX as i64];
 
-/// What a launch queues. Its addresses are good for as long as the arguments that it was made of are borrowed, its function
-/// for as long as the device. It borrows the structs that are passed by value.
-#[derive(Debug)]
-pub(crate) struct Call<'v> {
+/// What a launch queues, less its parameter slots. Its function is good for as long as the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
     kernel: &'static Kernel,
     variant: &'static Variant,
     function: Function,
     grid: Grid,
-    /// Nothing in it has to be dropped. So a borrow ends with the last launch of a `Prepared`, and not with its scope.
-    slots: ManuallyDrop<Slots<'v>>,
 }
 
-impl<'v> Call<'v> {
-    /// Checks places and addresses, and finds the variant; `None` where the grid has no blocks and there is nothing to do.
+impl Call {
+    /// Checks places and addresses, finds the variant, and fills `slots`; `None` where the grid has no blocks and there is
+    /// nothing to do.
     ///
-    /// The stream waits now for earlier uses of the memory, and each of `guards` records this one when it is dropped, which
-    /// is to be after the launch.
-    pub(crate) fn new<'a>(
+    /// The addresses in `slots` are good for as long as `args` are borrowed. The stream waits now for earlier uses of the
+    /// memory, and `uses` is to be dropped after the launch.
+    pub(crate) fn new<'a, 'v>(
         kernel: &'static Kernel,
         args: &'a mut [Argument<'v>],
         bound: &Bound,
         device: &'a CudaDevice,
-        guards: &mut PerParam<SyncOnDrop<'a>>,
-    ) -> Result<Option<Call<'v>>> {
+        uses: &mut Uses<'a>,
+        slots: &mut Slots<'v>,
+    ) -> Result<Option<Call>> {
         let grid = grid(kernel, bound)?;
-        check::places::device(kernel, args, device.stream().context())?;
-        let mut extents = Extents::new();
-        addresses::fill(&mut extents, kernel, args);
-        let structs = structs(kernel, args);
-        order(args, device.stream(), |index, address, guard| {
-            extents[index].address = address;
-            guards.push(guard);
-        });
-        addresses::check(kernel, &extents)?;
+        // A tensor that is absent has no slot in Triton, and a null pointer in CUDA C++.
+        let keeps_absent = kernel.gpu.file.ends_with(".cu");
+        let mut extents = Extents::default();
+        let (mut given, mut aligned) = (0u64, true);
+        for (index, (param, argument)) in kernel.params.iter().zip(args).enumerate() {
+            let slot = match (argument, &param.kind) {
+                (Argument::Tensor(tensor), _) => {
+                    let (dtype, layout) = (tensor.dtype, tensor.layout);
+                    let address = uses.add(kernel, param, &mut tensor.memory)?;
+                    given |= 1 << index;
+                    extents.add(index, param, dtype, layout, address);
+                    Slot::Bits(address)
+                }
+                (Argument::Struct(value), _) => Slot::Struct(*value),
+                (_, ParamKind::Scalar { .. }) => Slot::Bits(bound.scalars[index]),
+                // It promises nothing.
+                _ if keeps_absent => Slot::Bits(0),
+                _ => continue,
+            };
+            aligned &= !param.divisible_by_16 || slot.is_divisible_by_16();
+            if param.only != Some(Arm::Cpu) {
+                slots.push(slot);
+            }
+        }
+        extents.check(kernel)?;
         let Some(grid) = grid else { return Ok(None) };
-        let aligned = addresses::divisible_by_16(kernel, &extents, bound);
-        let index = kernel.variant_index(bound.types(), |param| extents[param].given, aligned);
+        let index = kernel.variant_index(bound.types(), |param| given >> param & 1 == 1, aligned);
         let Some(variant) = index.and_then(|index| kernel.variants.get(index)) else {
             return Err(Error::launch(kernel.name, "no variant was compiled for these arguments"));
         };
+        // What the compiler adds is null.
+        while slots.len() < variant.slots.len() {
+            slots.push(Slot::Bits(0));
+        }
         let function = device.functions.get(kernel, variant)?;
-        let slots = ManuallyDrop::new(slots(kernel, variant, &extents, &structs, bound));
-        Ok(Some(Call { kernel, variant, function, grid, slots }))
+        Ok(Some(Call { kernel, variant, function, grid }))
     }
 
     /// Queues it on `stream`, which is that of the device that it was made for.
-    pub(crate) fn launch(&self, stream: &CudaStream) -> Result<()> {
-        launch::launch(self.kernel, self.variant, self.function, self.grid, stream, &self.slots)
-    }
-}
-
-/// Makes `stream` wait for earlier uses of what `args` are in memory whose owner orders its uses. `each` is told the
-/// argument's index, where it begins, and the guard that records this use when it is dropped.
-pub(crate) fn order<'a>(
-    args: &'a mut [Argument<'_>],
-    stream: &'a CudaStream,
-    mut each: impl FnMut(usize, u64, SyncOnDrop<'a>),
-) {
-    for (index, argument) in args.iter_mut().enumerate() {
-        let Argument::Tensor(tensor) = argument else { continue };
-        let ((address, guard), start) = match &mut tensor.memory {
-            Memory::Device(memory, start) => (memory.read(stream), *start),
-            Memory::DeviceMut(memory, start) => (memory.write(stream), *start),
-            Memory::Host(_) | Memory::HostMut(_) | Memory::Raw(_) | Memory::RawMut(_) => continue,
-        };
-        each(index, address + start as u64, guard);
+    pub(crate) fn launch(&self, stream: &CudaStream, slots: &Slots<'_>) -> Result<()> {
+        launch::launch(self.kernel, self.variant, self.function, self.grid, stream, slots)
     }
 }
 
@@ -92,53 +89,14 @@ pub(crate) fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid
         match evaluate(expr, bound.dims()) {
             Some(0) => return Ok(None),
             Some(value @ 1..) if value <= limit => *blocks = value as u32,
-            value => {
-                let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
-                let expr = kernel.display(expr);
-                return Err(Error::launch(
-                    kernel.name,
-                    format!("grid {expr}: expected 1 to {limit} blocks, got {got}"),
-                ));
-            }
+            value => return Err(too_many(kernel, expr, value, limit)),
         }
     }
     Ok(Some(Grid(grid)))
 }
 
-/// The structs that the kernel is passed, in its order.
-fn structs<'v>(kernel: &Kernel, args: &[Argument<'v>]) -> PerParam<&'v ByValue> {
-    let by_value = |(param, argument): (&Param, &Argument<'v>)| match argument {
-        Argument::Struct(value) if reaches_gpu(param) => Some(*value),
-        _ => None,
-    };
-    kernel.params.iter().zip(args).filter_map(by_value).collect()
-}
-
-fn reaches_gpu(param: &Param) -> bool {
-    param.only != Some(Arm::Cpu)
-}
-
-/// The kernel's parameter slots. A tensor that is absent has none in Triton, and a null pointer in CUDA C++; what the compiler
-/// adds at the end is null.
-fn slots<'v>(
-    kernel: &Kernel,
-    variant: &Variant,
-    extents: &Extents,
-    structs: &[&'v ByValue],
-    bound: &Bound,
-) -> Slots<'v> {
-    let keeps_absent = kernel.gpu.file.ends_with(".cu");
-    let mut structs = structs.iter();
-    let mut slots = Slots::new();
-    for (index, param) in kernel.params.iter().enumerate().filter(|(_, param)| reaches_gpu(param)) {
-        match param.kind {
-            ParamKind::Tensor { .. } if extents[index].given => slots.push(Slot::Bits(extents[index].address)),
-            ParamKind::Tensor { .. } if keeps_absent => slots.push(Slot::Bits(0)),
-            ParamKind::Tensor { .. } => {}
-            ParamKind::Scalar { .. } => slots.push(Slot::Bits(bound.scalars[index])),
-            ParamKind::Struct { .. } => slots.extend(structs.next().copied().map(Slot::Struct)),
-        }
-    }
-    slots.extend(std::iter::repeat_n(Slot::Bits(0), variant.slots.len().saturating_sub(slots.len())));
-    slots
+#[cold]
+fn too_many(kernel: &Kernel, expr: crate::kernel::Expr, value: Option<i64>, limit: i64) -> Error {
+    let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
+    Error::launch(kernel.name, format!("grid {}: expected 1 to {limit} blocks, got {got}", kernel.display(expr)))
 }

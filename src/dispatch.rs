@@ -1,17 +1,20 @@
 //! The one way into a kernel: the shared check, then the arm of the device.
 
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::argument::Argument;
+use crate::argument::{Argument, Memory};
 use crate::bound::Bound;
 use crate::call::{Call, grid};
-use crate::check::addresses::{self, Extents};
-use crate::check::{self, PerParam};
+use crate::check::addresses::Extents;
+use crate::check::{self, places};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Arm, Kernel};
-use crate::prepared::{Prepared, Work};
+use crate::launch::Slots;
+use crate::prepared::{Prepared, Queue, Work};
+use crate::uses::Uses;
 
 impl Kernel {
     /// Checks `args`, one for each parameter in order, and runs the kernel on `device`.
@@ -31,9 +34,14 @@ impl Kernel {
             }
             Device::Cuda(cuda) => {
                 check::arguments(self, args, Arm::Gpu, &mut bound)?;
-                let mut guards = PerParam::new();
-                let call = Call::new(self, args, &bound, cuda, &mut guards)?;
-                call.map_or(Ok(()), |call| call.launch(cuda.stream()))
+                let kind = {
+                    let mut uses = Uses::on(cuda.stream());
+                    let mut slots = Slots::new();
+                    let call = Call::new(self, args, &bound, cuda, &mut uses, &mut slots)?;
+                    call.map_or(Ok(()), |call| call.launch(cuda.stream(), &slots))?;
+                    uses.kind()
+                };
+                kind.record_late(self, args, cuda.stream())
             }
         }
     }
@@ -52,8 +60,14 @@ impl Kernel {
             }
             Device::Cuda(cuda) => {
                 check::arguments(self, &args, Arm::Gpu, &mut bound)?;
-                let call = Call::new(self, &mut args, &bound, cuda, &mut PerParam::new())?;
-                Work::Gpu(cuda.clone(), call.map(Box::new))
+                let mut uses = Uses::on(cuda.stream());
+                let mut slots = Slots::new();
+                let call = Call::new(self, &mut args, &bound, cuda, &mut uses, &mut slots)?;
+                let uses = uses.kind();
+                Work::Gpu(
+                    cuda.clone(),
+                    call.map(|call| Box::new(Queue { call, uses, slots: ManuallyDrop::new(slots) })),
+                )
             }
         };
         Ok(Prepared { kernel: self, args, work })
@@ -64,10 +78,17 @@ impl Kernel {
 fn check_cpu(kernel: &'static Kernel, args: &[Argument<'_>], bound: &mut Bound) -> Result<()> {
     check::arguments(kernel, args, Arm::Cpu, bound)?;
     grid(kernel, bound)?; // what one arm refuses, the other does as well
-    check::places::host(kernel, args)?;
-    let mut extents = Extents::new();
-    addresses::fill(&mut extents, kernel, args);
-    addresses::check(kernel, &extents)
+    let mut extents = Extents::default();
+    for (index, (param, argument)) in kernel.params.iter().zip(args).enumerate() {
+        let Argument::Tensor(tensor) = argument else { continue };
+        let address = match &tensor.memory {
+            Memory::Host(slice) => slice.address(),
+            Memory::HostMut(slice) => slice.address(),
+            memory => return Err(places::not_on_host(kernel, param, memory)),
+        };
+        extents.add(index, param, tensor.dtype, tensor.layout, address as u64);
+    }
+    extents.check(kernel)
 }
 
 /// Runs the CPU arm on arguments that have been checked. It is meant to be total; should it panic all the same, its caller

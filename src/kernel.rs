@@ -54,6 +54,8 @@ pub struct Kernel {
     pub params: &'static [Param],
     /// Compile-time constants.
     pub constants: &'static [Constant],
+    /// Indices of the parameters of which a variant is compiled with each and without.
+    pub switches: &'static [usize],
     /// Compiled forms, in the order that [`Kernel::variant_index`] counts.
     pub variants: &'static [Variant],
     /// Runs the CPU arm on checked arguments.
@@ -355,20 +357,17 @@ impl Kernel {
     }
 
     /// Number of the variant for these types, presence of parameters and alignment; the generator counts alike.
+    #[inline]
     pub fn variant_index(&self, types: &[DType], given: impl Fn(usize) -> bool, aligned: bool) -> Option<usize> {
         let mut index = 0;
         for (variable, dtype) in self.types.iter().zip(types) {
             index = index * variable.choices.len() + variable.choices.iter().position(|choice| choice == dtype)?;
         }
-        for (position, param) in self.params.iter().enumerate() {
-            let refused = matches!(param.refused, Some((Arm::Gpu, _)));
-            if let ParamKind::Tensor { presence: Presence::Optional, .. } = param.kind
-                && !refused
-            {
-                index = index * 2 + usize::from(given(position));
-            }
+        for &param in self.switches {
+            index = index * 2 + usize::from(given(param));
         }
-        if self.params.iter().any(|param| param.divisible_by_16) {
+        // Where parameters promise divisibility, every other variant relies on it, the last among them.
+        if self.variants.last().is_some_and(|variant| variant.aligned) {
             index = index * 2 + usize::from(aligned);
         }
         Some(index)

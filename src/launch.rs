@@ -29,6 +29,11 @@ pub(crate) enum Slot<'a> {
 }
 
 impl Slot<'_> {
+    /// An address or an integer that 16 divides; its low bits say it whatever its sign. Of a struct nothing is known.
+    pub(crate) fn is_divisible_by_16(&self) -> bool {
+        matches!(self, Slot::Bits(bits) if bits.is_multiple_of(16))
+    }
+
     /// Where its bytes are. The driver reads them, and writes none.
     fn bytes(&self) -> *mut c_void {
         match self {
@@ -169,14 +174,17 @@ pub(crate) fn launch(
 ) -> Result<()> {
     let fail = |error| Error::driver(format!("launch kernel `{}`, variant `{}`", kernel.name, variant.name), error);
     stream.context().bind_to_thread().map_err(fail)?;
-    let mut pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }> = slots.iter().map(Slot::bytes).collect();
+    let mut pointers = ArrayVec::<*mut c_void, { MAX_PARAMS + 2 }>::new();
+    for slot in slots {
+        pointers.push(slot.bytes());
+    }
     let Grid([x, y, z]) = grid;
     // SAFETY: the function is loaded in the stream's context, which is current; the device that it was found for is borrowed
     // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, or to a live struct of the slot's
     // size, of which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those
     // of the PTX (checked by the build, and by the driver's word in `param_info`). The addresses among them are valid for
-    // what the kernel reads and writes: they were checked by `Call::new`, and whoever holds the `Call` holds the borrow of
-    // the memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
+    // what the kernel reads and writes: they were checked by `Call::new`, which filled the slots, and whoever holds these holds
+    // the borrow of the memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
     // constructor answers for.
     unsafe {
         result::launch_kernel(

@@ -44,6 +44,7 @@ mod purpose;
 mod rows;
 #[cfg(feature = "sampling")]
 pub mod sampling;
+mod uses;
 mod view;
 
 pub use argument::{Argument, Tensor};

@@ -1,13 +1,17 @@
 //! A launch that was checked once and runs as often as its caller likes.
 
+use std::mem::ManuallyDrop;
+
 use crate::argument::Argument;
 use crate::bound::Bound;
-use crate::call::{Call, order};
+use crate::call::Call;
 use crate::check::PerParam;
 use crate::device::CudaDevice;
 use crate::dispatch::run_cpu;
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::launch::Slots;
+use crate::uses::Kind;
 
 /// A kernel with checked arguments, which each [`launch`](Prepared::launch) runs again.
 ///
@@ -38,7 +42,15 @@ pub struct Prepared<'a> {
 pub(crate) enum Work<'a> {
     Cpu(Box<Bound>),
     /// With the device, which keeps the function loaded; nothing where the grid has no blocks.
-    Gpu(CudaDevice, Option<Box<Call<'a>>>),
+    Gpu(CudaDevice, Option<Box<Queue<'a>>>),
+}
+
+/// What each launch on a GPU queues. It borrows the structs that are passed by value.
+pub(crate) struct Queue<'a> {
+    pub(crate) call: Call,
+    pub(crate) uses: Kind,
+    /// Nothing in it has to be dropped. So a borrow ends with the last launch of a `Prepared`, and not with its scope.
+    pub(crate) slots: ManuallyDrop<Slots<'a>>,
 }
 
 impl Prepared<'_> {
@@ -53,12 +65,10 @@ impl Prepared<'_> {
                 run_cpu(self.kernel, &mut args, bound)
             }
             Work::Gpu(_, None) => Ok(()),
-            Work::Gpu(device, Some(call)) => {
-                // Recorded at each launch and not when this is dropped, since it may be forgotten.
-                let mut guards = PerParam::new();
-                order(&mut self.args, device.stream(), |_, _, guard| guards.push(guard));
-                call.launch(device.stream())
-            }
+            // Uses are recorded at each launch and not when this is dropped, since it may be forgotten.
+            Work::Gpu(device, Some(queue)) => queue.uses.ordered(self.kernel, &mut self.args, device.stream(), || {
+                queue.call.launch(device.stream(), &queue.slots)
+            }),
         }
     }
 

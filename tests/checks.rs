@@ -283,6 +283,7 @@ fn what_an_arm_refuses_is_an_error_with_its_reason() {
             tensor("mask", Presence::Optional, Some((Arm::Gpu, "the kernel has no mask"))),
         ],
         constants: &[],
+        switches: &[1],
         variants: &[],
         run_cpu: |_, _| Ok(()),
     };
@@ -294,7 +295,7 @@ fn what_an_arm_refuses_is_an_error_with_its_reason() {
     );
     let mut taken = [values.view().into(), Argument::Absent, values.view().into()];
     KERNEL.launch(&mut taken, &Device::Cpu).expect("the CPU arm takes what the GPU arm refuses");
-    // The GPU arm has variants for `lora` alone: `mask` is no digit of their number.
+    // The GPU arm has variants for `lora` alone.
     assert_eq!(KERNEL.variant_index(&[], |index| index == 1, false), Some(1));
     assert_eq!(KERNEL.variant_index(&[], |index| index == 2, false), Some(0));
 }

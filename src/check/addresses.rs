@@ -1,104 +1,95 @@
-//! Addresses: elements are aligned, nothing that is written overlaps anything else, and which promises hold.
+//! Addresses: elements are aligned, and nothing that is written overlaps anything else.
 
-use crate::argument::{Argument, Memory};
-use crate::bound::Bound;
 use crate::check::PerParam;
 use crate::element::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Access, Kernel, Param, ParamKind};
+use crate::layout::Layout;
 
-/// The bytes of one argument: where they start, how many there are, and whether they are written. All zero for what is no
-/// tensor.
+/// The bytes of the tensors that hold any: of those that are written, and of the others.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    written: PerParam<Extent>,
+    read: PerParam<Extent>,
+}
+
+/// The bytes of one tensor, from its first to one past its last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
-    pub(crate) address: u64,
-    pub(crate) given: bool,
-    bytes: u64,
+struct Extent {
+    start: u64,
+    end: u64,
+    param: usize,
     dtype: DType,
-    written: bool,
 }
 
 impl Extent {
-    /// What `argument` covers. Memory of a GPU has its address filled in later, once its owner has been asked.
-    #[inline(always)] // so that its fields are written where they stay
-    fn new(param: &Param, argument: &Argument<'_>) -> Extent {
-        let Argument::Tensor(tensor) = argument else {
-            return Extent { address: 0, given: false, bytes: 0, dtype: DType::U8, written: false };
-        };
-        let address = match &tensor.memory {
-            Memory::Host(slice) => slice.address() as u64,
-            Memory::HostMut(slice) => slice.address() as u64,
-            Memory::Raw(raw) | Memory::RawMut(raw) => raw.address,
-            Memory::Device(..) | Memory::DeviceMut(..) => 0,
-        };
-        let bytes = (tensor.layout.span() * tensor.dtype.size()) as u64;
-        let written = matches!(param.kind, ParamKind::Tensor { access: Access::Write | Access::Update, .. });
-        Extent { address, given: true, bytes, dtype: tensor.dtype, written }
+    fn is_misplaced(&self) -> bool {
+        self.start == 0 || !self.start.is_multiple_of(self.dtype.size() as u64)
     }
 
     fn overlaps(&self, other: &Extent) -> bool {
-        self.bytes > 0
-            && other.bytes > 0
-            && self.address < other.address.saturating_add(other.bytes)
-            && other.address < self.address.saturating_add(self.bytes)
+        (self.start < other.end) & (other.start < self.end)
     }
 }
 
-/// The bytes of each argument, by parameter.
-pub(crate) type Extents = PerParam<Extent>;
-
-/// Fills in what each of `args` covers. They are written where they stay, since copies of them would cost as much as the check.
-pub(crate) fn fill(extents: &mut Extents, kernel: &Kernel, args: &[Argument<'_>]) {
-    for (param, argument) in kernel.params.iter().zip(args) {
-        extents.push(Extent::new(param, argument));
-    }
-}
-
-/// Checks alignment of elements and overlap with what is written.
-pub(crate) fn check(kernel: &'static Kernel, extents: &Extents) -> Result<()> {
-    for (index, (param, extent)) in kernel.params.iter().zip(extents).enumerate() {
-        if extent.bytes == 0 {
-            continue;
-        }
-        if extent.address == 0 {
-            return Err(Error::argument(kernel.name, param.name, "memory", "a null pointer"));
-        }
-        if !extent.address.is_multiple_of(extent.dtype.size() as u64) {
-            let expected = format!("an address aligned for {}", extent.dtype);
-            return Err(Error::argument(kernel.name, param.name, expected, format!("{:#x}", extent.address)));
-        }
-        if !extent.written {
-            continue;
-        }
-        for (other_index, other) in extents.iter().enumerate() {
-            // A pair of written tensors is met twice; once is enough.
-            if other_index != index && !(other.written && other_index < index) && extent.overlaps(other) {
-                let expected = format!("memory apart from `{}`", kernel.params[other_index].name);
-                let got = format!(
-                    "{} bytes at {:#x}, which overlap {} bytes at {:#x}",
-                    extent.bytes, extent.address, other.bytes, other.address
-                );
-                return Err(Error::argument(kernel.name, param.name, expected, got));
+impl Extents {
+    /// Adds the tensor that is parameter `index` and begins at `address`.
+    #[inline]
+    pub(crate) fn add(&mut self, index: usize, param: &Param, dtype: DType, layout: Layout, address: u64) {
+        let bytes = (layout.span() * dtype.size()) as u64;
+        if bytes > 0 {
+            let extent = Extent { start: address, end: address.saturating_add(bytes), param: index, dtype };
+            match param.kind {
+                ParamKind::Tensor { access: Access::Write | Access::Update, .. } => self.written.push(extent),
+                _ => self.read.push(extent),
             }
         }
     }
-    Ok(())
+
+    /// Checks alignment of elements and overlap with what is written.
+    pub(crate) fn check(&self, kernel: &'static Kernel) -> Result<()> {
+        for extents in [&self.written, &self.read] {
+            for extent in extents {
+                if extent.is_misplaced() {
+                    return Err(misplaced(kernel, extent));
+                }
+            }
+        }
+        for (index, written) in self.written.iter().enumerate() {
+            for others in [&self.written[index + 1..], &self.read] {
+                for other in others {
+                    if written.overlaps(other) {
+                        return Err(overlapping(kernel, written, other));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Whether everything that the aligned variant promises is divisible by 16.
-pub(crate) fn divisible_by_16(kernel: &Kernel, extents: &Extents, bound: &Bound) -> bool {
-    kernel.params.iter().enumerate().filter(|(_, param)| param.divisible_by_16).all(|(index, param)| match param.kind {
-        // An absent tensor has no address and promises nothing.
-        ParamKind::Tensor { .. } => extents[index].address.is_multiple_of(16),
-        ParamKind::Struct { .. } => false,
-        // An integer, as the generator has checked; its low bits say it whatever its sign.
-        ParamKind::Scalar { .. } => bound.scalars[index].is_multiple_of(16),
-    })
+#[cold]
+fn misplaced(kernel: &'static Kernel, extent: &Extent) -> Error {
+    let name = kernel.params[extent.param].name;
+    if extent.start == 0 {
+        return Error::argument(kernel.name, name, "memory", "a null pointer");
+    }
+    let expected = format!("an address aligned for {}", extent.dtype);
+    Error::argument(kernel.name, name, expected, format!("{:#x}", extent.start))
+}
+
+#[cold]
+fn overlapping(kernel: &'static Kernel, written: &Extent, other: &Extent) -> Error {
+    let bytes = |extent: &Extent| format!("{} bytes at {:#x}", extent.end - extent.start, extent.start);
+    let expected = format!("memory apart from `{}`", kernel.params[other.param].name);
+    let got = format!("{}, which overlap {}", bytes(written), bytes(other));
+    Error::argument(kernel.name, kernel.params[written.param].name, expected, got)
 }
 
 #[cfg(all(test, feature = "sampling"))]
 mod tests {
     use super::*;
+    use crate::argument::{Argument, Memory, Tensor};
     use crate::view::{View, ViewMut};
 
     /// The extents of argmax over `rows` rows of 8 f32, at raw addresses that nothing is read from.
@@ -110,10 +101,15 @@ mod tests {
         // SAFETY: as above.
         let logits = unsafe { View::<f32>::from_raw_device(logits, rows * 8, 0) };
         let logits = logits.matrix(rows, 8).expect("it fits");
-        let args = [tokens.into(), logits.into(), Argument::Absent, Argument::Absent];
-        let mut extents = Extents::new();
-        fill(&mut extents, kernel, &args);
-        check(kernel, &extents)
+        let mut extents = Extents::default();
+        for (index, argument) in [Argument::from(tokens), logits.into()].iter().enumerate() {
+            let Argument::Tensor(Tensor { dtype, layout, memory: Memory::Raw(raw) | Memory::RawMut(raw) }) = argument
+            else {
+                panic!("it was made of an address")
+            };
+            extents.add(index, &kernel.params[index], *dtype, *layout, raw.address);
+        }
+        extents.check(kernel)
     }
 
     #[test]

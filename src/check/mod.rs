@@ -23,33 +23,35 @@ pub(crate) fn arguments(kernel: &'static Kernel, args: &[Argument<'_>], arm: Arm
         let message = format!("expected {} arguments, got {}", kernel.params.len(), args.len());
         return Err(Error::launch(kernel.name, message));
     }
+    shapes::dims(kernel, args, arm, &mut bound.dims)?;
     let mut types = Types::new(kernel);
     for (param, argument) in kernel.params.iter().zip(args) {
-        let given = match (&param.kind, argument) {
+        match (&param.kind, argument) {
             // A tensor that is always given, as nearly all are.
             (ParamKind::Tensor { element, access, presence: Presence::Required, .. }, Argument::Tensor(tensor))
                 if param.refused.is_none() && (*access == Access::Read || tensor.memory.is_writable()) =>
             {
-                Some((*element, tensor.dtype))
+                types.add(param, *element, tensor.dtype)?;
             }
-            _ => presence(kernel, param, args, argument, arm)?,
-        };
-        if let Some((element, got)) = given {
-            types.add(param, element, got)?;
+            (ParamKind::Scalar { element, .. }, Argument::Scalar(scalar)) if param.refused.is_none() => {
+                types.add(param, *element, scalar.dtype())?;
+            }
+            (ParamKind::Scalar { .. }, Argument::Absent) => {}
+            _ => {
+                if let Some((element, got)) = presence(kernel, param, args, argument, arm)? {
+                    types.add(param, element, got)?;
+                }
+            }
+        }
+        if let (ParamKind::Tensor { shape, strided, .. }, Argument::Tensor(tensor)) = (&param.kind, argument) {
+            shapes::extents(kernel, param, shape, *strided, &tensor.layout, &bound.dims)?;
         }
     }
     types.finish(&mut bound.types)?;
-    shapes::dims(kernel, args, &mut bound.dims)?;
     for (index, param) in kernel.params.iter().enumerate() {
-        let bits = match &param.kind {
-            ParamKind::Tensor { shape, strided, .. } => {
-                shapes::extents(kernel, param, shape, *strided, &args[index], bound)?;
-                0
-            }
-            ParamKind::Scalar { .. } => bound::scalar(kernel, param, args, index, bound)?.bits(),
-            ParamKind::Struct { .. } => 0,
-        };
-        bound.scalars.push(bits);
+        if matches!(param.kind, ParamKind::Scalar { .. }) {
+            bound.scalars[index] = bound::scalar(kernel, param, args, index, bound)?.bits();
+        }
     }
     Ok(())
 }
@@ -127,7 +129,7 @@ impl Types {
     }
 
     /// `got` is what `param` must have; one type variable stands for one type.
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, param: &Param, element: ElementType, got: DType) -> Result<()> {
         let fail = |expected: String| Err(Error::argument(self.kernel.name, param.name, expected, got.name()));
         let index = match element {

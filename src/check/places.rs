@@ -1,34 +1,28 @@
 //! Places: every view is on the device that the kernel runs on.
 
-use cudarc::driver::CudaContext;
 use std::sync::Arc;
 
-use crate::argument::{Argument, Memory};
-use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use cudarc::driver::CudaContext;
 
-/// All views are in host memory.
-pub(crate) fn host(kernel: &'static Kernel, args: &[Argument<'_>]) -> Result<()> {
-    let is_host = |memory: &Memory<'_>| matches!(memory, Memory::Host(_) | Memory::HostMut(_));
-    tensors(kernel, args, is_host, |memory| ("host memory".into(), name(memory)))
+use crate::argument::Memory;
+use crate::error::Error;
+use crate::kernel::{Kernel, Param};
+
+/// What to say of memory of a GPU that was to be host memory.
+#[cold]
+pub(crate) fn not_on_host(kernel: &Kernel, param: &Param, memory: &Memory<'_>) -> Error {
+    Error::argument(kernel.name, param.name, "host memory", name(memory))
 }
 
-/// All views are in memory of `context`'s GPU, and of that context where they know theirs.
-pub(crate) fn device(kernel: &'static Kernel, args: &[Argument<'_>], context: &Arc<CudaContext>) -> Result<()> {
-    let same = |other: &Arc<CudaContext>| Arc::ptr_eq(other, context) || other == context;
-    let is_there = |memory: &Memory<'_>| match memory {
-        Memory::Host(_) | Memory::HostMut(_) => false,
-        Memory::Device(memory, _) => same(memory.stream().context()),
-        Memory::DeviceMut(memory, _) => same(memory.stream().context()),
-        Memory::Raw(raw) | Memory::RawMut(raw) => raw.ordinal == context.ordinal(),
-    };
-    tensors(kernel, args, is_there, |memory| {
-        let (expected, got) = (gpu(context.ordinal()), name(memory));
-        if expected != got {
-            return (expected, got);
-        }
-        (format!("memory of the stream's own context on cuda:{}", context.ordinal()), "another context's".into())
-    })
+/// What to say of memory that was to be of `context`.
+#[cold]
+pub(crate) fn elsewhere(kernel: &Kernel, param: &Param, memory: &Memory<'_>, context: &Arc<CudaContext>) -> Error {
+    let (expected, got) = (gpu(context.ordinal()), name(memory));
+    if expected != got {
+        return Error::argument(kernel.name, param.name, expected, got);
+    }
+    let expected = format!("memory of the stream's own context on cuda:{}", context.ordinal());
+    Error::argument(kernel.name, param.name, expected, "another context's")
 }
 
 fn name(memory: &Memory<'_>) -> String {
@@ -42,23 +36,4 @@ fn name(memory: &Memory<'_>) -> String {
 
 fn gpu(ordinal: usize) -> String {
     format!("memory of cuda:{ordinal}")
-}
-
-/// Where one is not `there`, the error is what `wrong` says was expected and came.
-#[inline]
-fn tensors(
-    kernel: &'static Kernel,
-    args: &[Argument<'_>],
-    there: impl Fn(&Memory<'_>) -> bool,
-    wrong: impl Fn(&Memory<'_>) -> (String, String),
-) -> Result<()> {
-    for (param, argument) in kernel.params.iter().zip(args) {
-        if let Argument::Tensor(tensor) = argument
-            && !there(&tensor.memory)
-        {
-            let (expected, got) = wrong(&tensor.memory);
-            return Err(Error::argument(kernel.name, param.name, expected, got));
-        }
-    }
-    Ok(())
 }

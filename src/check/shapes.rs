@@ -3,19 +3,27 @@
 use arrayvec::ArrayVec;
 
 use crate::argument::Argument;
-use crate::bound::Bound;
+use crate::check::presence;
 use crate::error::{Error, Result};
-use crate::kernel::{Dim, Expr, Kernel, MAX_DIMS, Op, Param, ParamKind, evaluate};
+use crate::kernel::{Arm, Dim, Expr, Kernel, MAX_DIMS, Op, Param, ParamKind, evaluate};
 use crate::layout::Layout;
 
 /// The dimensions, each read from the extent that binds it.
-pub(super) fn dims(kernel: &'static Kernel, args: &[Argument<'_>], dims: &mut ArrayVec<i64, MAX_DIMS>) -> Result<()> {
+pub(super) fn dims(
+    kernel: &'static Kernel,
+    args: &[Argument<'_>],
+    arm: Arm,
+    dims: &mut ArrayVec<i64, MAX_DIMS>,
+) -> Result<()> {
     for dim in kernel.dims {
         let param = &kernel.params[dim.param];
-        let Argument::Tensor(tensor) = &args[dim.param] else {
+        let (ParamKind::Tensor { shape, .. }, Argument::Tensor(tensor)) = (&param.kind, &args[dim.param]) else {
+            presence(kernel, param, args, &args[dim.param], arm)?;
             return Err(Error::argument(kernel.name, param.name, "a view", "none"));
         };
-        rank(kernel, param, tensor.layout)?;
+        if shape.len() != tensor.layout.rank() {
+            return Err(wrong_rank(kernel, param, shape, &tensor.layout));
+        }
         let extent = tensor.layout.extent(dim.axis) as i64;
         if extent < dim.offset {
             let expected = format!("at least {} in axis {} ({} + {})", dim.offset, dim.axis, dim.name, dim.offset);
@@ -33,15 +41,15 @@ pub(super) fn extents(
     param: &Param,
     shape: &'static [Expr],
     strided: bool,
-    argument: &Argument<'_>,
-    bound: &Bound,
+    layout: &Layout,
+    dims: &[i64],
 ) -> Result<()> {
-    let Argument::Tensor(tensor) = argument else { return Ok(()) };
-    let layout = tensor.layout;
-    rank(kernel, param, layout)?;
+    if shape.len() != layout.rank() {
+        return Err(wrong_rank(kernel, param, shape, layout));
+    }
     for (axis, expr) in shape.iter().enumerate() {
-        if evaluate(expr, &bound.dims) != Some(layout.extent(axis) as i64) {
-            let expected = expected(kernel, shape, bound);
+        if evaluate(expr, dims) != Some(layout.extent(axis) as i64) {
+            let expected = expected(kernel, shape, dims);
             return Err(Error::argument(kernel.name, param.name, expected, layout.to_string()));
         }
     }
@@ -51,20 +59,16 @@ pub(super) fn extents(
     Ok(())
 }
 
-#[inline]
-fn rank(kernel: &'static Kernel, param: &Param, layout: Layout) -> Result<()> {
-    match &param.kind {
-        ParamKind::Tensor { shape, .. } if shape.len() != layout.rank() => {
-            let expected = format!("rank {}, that is {}", shape.len(), describe(kernel, shape));
-            Err(Error::argument(kernel.name, param.name, expected, format!("rank {}, {layout}", layout.rank())))
-        }
-        _ => Ok(()),
-    }
+#[cold]
+fn wrong_rank(kernel: &'static Kernel, param: &Param, shape: &[Expr], layout: &Layout) -> Error {
+    let expected = format!("rank {}, that is {}", shape.len(), describe(kernel, shape));
+    Error::argument(kernel.name, param.name, expected, format!("rank {}, {layout}", layout.rank()))
 }
 
 /// `[num_tokens, vocab_size] = [64, 8192] (num_tokens from `draft_token_ids`, vocab_size from `target_probs`)`
-fn expected(kernel: &Kernel, shape: &[Expr], bound: &Bound) -> String {
-    let values = shape.iter().map(|expr| match evaluate(expr, &bound.dims) {
+#[cold]
+fn expected(kernel: &Kernel, shape: &[Expr], dims: &[i64]) -> String {
+    let values = shape.iter().map(|expr| match evaluate(expr, dims) {
         Some(value) => value.to_string(),
         None => "?".into(),
     });

@@ -77,6 +77,7 @@ pub(crate) static DRAWS: Kernel = Kernel {
         tensor("seeds", ElementType::Fixed(DType::I64), &[ROWS], Access::Read, Domain::Any),
     ],
     constants: &[],
+    switches: &[],
     variants: &VARIANTS,
     run_cpu: |arguments, _| arguments[0].take_slice_mut::<i64>(&DRAWS).map(|output| output.fill(7)),
 };
@@ -95,6 +96,7 @@ pub(crate) static COUNTS: Kernel = Kernel {
     dims: &[Dim { name: "n", param: 0, axis: 0, offset: 0 }],
     params: &[tensor("output", ElementType::Fixed(DType::I32), &[ROWS], Access::Write, Domain::Any)],
     constants: &[],
+    switches: &[],
     variants: &[],
     run_cpu: |arguments, _| {
         static RUNS: AtomicI32 = AtomicI32::new(0);

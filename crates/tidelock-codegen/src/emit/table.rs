@@ -30,6 +30,7 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
     let params =
         kernel.params.iter().zip(&linked.param_lines).map(|(entry, &line)| param(kernel, entry, line, bindings));
     let constants = kernel.constants.iter().map(|entry| constant(kernel, entry));
+    let switches = crate::variants::switches(kernel).map(|param| index_of(kernel, &param.name.value));
     let (count, variants) = (linked.variants.len(), linked.variants.iter().map(variant));
     let run_cpu = names::run_cpu(kernel);
     quote! {
@@ -50,6 +51,7 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
                 dims: &[#(#dims),*],
                 params: &[#(#params),*],
                 constants: &[#(#constants),*],
+                switches: &[#(#switches),*],
                 variants: &VARIANTS,
                 run_cpu: #run_cpu,
             }

@@ -1,0 +1,118 @@
+//! The order of a launch among other uses of its memory.
+//!
+//! cudarc's owners order uses on different streams by events: a use waits for those before it and is recorded for those after
+//! it. While a context has one stream, or its user has turned tracking off, they do neither, and asking each of them costs
+//! more than the launch. So the context is asked once, and again after the launch, for the case that another thread has made
+//! a second stream meanwhile.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, SyncOnDrop};
+
+use crate::argument::{Argument, Memory};
+use crate::check::{PerParam, places};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Param};
+
+/// The uses that one launch on `stream` makes. They are recorded when this is dropped, which is to be after the launch.
+pub(crate) struct Uses<'a> {
+    stream: &'a CudaStream,
+    tracked: bool,
+    /// Some memory is of an equal context that is not this one, and may be tracked where this is not.
+    foreign: bool,
+    guards: PerParam<SyncOnDrop<'a>>,
+}
+
+impl<'a> Uses<'a> {
+    /// None so far.
+    pub(crate) fn on(stream: &'a CudaStream) -> Uses<'a> {
+        let tracked = stream.context().is_managing_stream_synchronization();
+        Uses { stream, tracked, foreign: false, guards: PerParam::new() }
+    }
+
+    /// Makes the stream wait for earlier uses of `memory`, which is `param`'s. Its address.
+    ///
+    /// # Errors
+    /// Where it is not memory of the stream's context.
+    #[inline(always)] // into the one loop over the arguments of a launch
+    pub(crate) fn add(&mut self, kernel: &Kernel, param: &Param, memory: &'a mut Memory<'_>) -> Result<u64> {
+        let context = self.stream.context();
+        let owner = match memory {
+            Memory::Device(memory, _) => memory.stream().context(),
+            Memory::DeviceMut(memory, _) => memory.stream().context(),
+            Memory::Raw(raw) | Memory::RawMut(raw) if raw.ordinal == context.ordinal() => return Ok(raw.address),
+            _ => return Err(places::elsewhere(kernel, param, memory, context)),
+        };
+        if !Arc::ptr_eq(owner, context) {
+            if owner != context {
+                return Err(places::elsewhere(kernel, param, memory, context));
+            }
+            self.foreign = true;
+        }
+        let ((address, guard), start) = match memory {
+            Memory::Device(memory, start) => (memory.read(self.stream), *start),
+            Memory::DeviceMut(memory, start) => (memory.write(self.stream), *start),
+            _ => return Err(Error::generator(kernel)),
+        };
+        if self.tracked || self.foreign {
+            self.guards.push(guard);
+        } else {
+            // Each would find out for itself that there is nothing to record.
+            std::mem::forget(guard);
+        }
+        Ok(address + start as u64)
+    }
+
+    /// Adds those of all of `args`.
+    fn add_all(&mut self, kernel: &Kernel, args: &'a mut [Argument<'_>]) -> Result<()> {
+        for (param, argument) in kernel.params.iter().zip(args) {
+            if let Argument::Tensor(tensor) = argument {
+                self.add(kernel, param, &mut tensor.memory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a later launch with the same arguments has to know of these uses.
+    pub(crate) fn kind(&self) -> Kind {
+        Kind { tracked: self.tracked, foreign: self.foreign }
+    }
+}
+
+/// Who orders the uses of some arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    tracked: bool,
+    foreign: bool,
+}
+
+impl Kind {
+    /// Runs `launch` after earlier uses of `args` and before later ones.
+    pub(crate) fn ordered<R>(
+        self,
+        kernel: &Kernel,
+        args: &mut [Argument<'_>],
+        stream: &CudaStream,
+        launch: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let tracked = stream.context().is_managing_stream_synchronization();
+        let result = {
+            let mut uses = Uses::on(stream);
+            if tracked || self.foreign {
+                uses.add_all(kernel, args)?;
+            }
+            launch()?
+        };
+        Kind { tracked, ..self }.record_late(kernel, args, stream)?;
+        Ok(result)
+    }
+
+    /// Records the uses of a launch that has been queued, where its memory was not tracked then and is now.
+    #[inline]
+    pub(crate) fn record_late(self, kernel: &Kernel, args: &mut [Argument<'_>], stream: &CudaStream) -> Result<()> {
+        if !self.tracked && stream.context().is_managing_stream_synchronization() {
+            Uses::on(stream).add_all(kernel, args)?;
+        }
+        Ok(())
+    }
+}
