@@ -14,6 +14,9 @@ use crate::uses::Uses;
 /// Most blocks of a grid in x, y and z; the same for every GPU that CUDA supports.
 const MAX_GRID: [i64; 3] = [i32::MAX as i64, u16::MAX as i64, u16::MAX as i64];
 
+/// More shared memory than any block has.
+const MAX_SHARED: i64 = i32::MAX as i64;
+
 /// What a launch queues, less its parameter slots. Its function is good for as long as the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
@@ -21,6 +24,8 @@ pub(crate) struct Call {
     variant: &'static Variant,
     function: Function,
     grid: Grid,
+    /// Bytes of dynamic shared memory.
+    shared: u32,
 }
 
 impl Call {
@@ -73,12 +78,18 @@ impl Call {
             slots.push(Slot::Bits(0));
         }
         let function = device.functions.get(kernel, variant)?;
-        Ok(Some(Call { kernel, variant, function, grid }))
+        let shared = match shared_memory(kernel, bound)? {
+            Some(bytes) if bytes > function.most_shared() => {
+                return Err(too_much(kernel, i64::from(bytes).into(), function.most_shared()));
+            }
+            bytes => bytes.unwrap_or(variant.shared),
+        };
+        Ok(Some(Call { kernel, variant, function, grid, shared }))
     }
 
     /// Queues it on `stream`, which is that of the device that it was made for.
     pub(crate) fn launch(&self, stream: &CudaStream, slots: &Slots<'_>) -> Result<()> {
-        launch::launch(self.kernel, self.variant, self.function, self.grid, stream, slots)
+        launch::launch(self.kernel, self.variant, self.function, self.grid, self.shared, stream, slots)
     }
 }
 
@@ -99,4 +110,21 @@ pub(crate) fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid
 fn too_many(kernel: &Kernel, expr: crate::kernel::Expr, value: Option<i64>, limit: i64) -> Error {
     let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
     Error::launch(kernel.name, format!("grid {}: expected 1 to {limit} blocks, got {got}", kernel.display(expr)))
+}
+
+/// Bytes of dynamic shared memory, where the registry says them. How many a block can have depends on the GPU.
+#[inline]
+pub(crate) fn shared_memory(kernel: &'static Kernel, bound: &Bound) -> Result<Option<u32>> {
+    let Some(expr) = kernel.shared_memory else { return Ok(None) };
+    match evaluate(expr, bound.dims()) {
+        Some(bytes @ 0..) if bytes <= MAX_SHARED => Ok(Some(bytes as u32)),
+        bytes => Err(too_much(kernel, bytes, MAX_SHARED as u32)),
+    }
+}
+
+#[cold]
+fn too_much(kernel: &Kernel, bytes: Option<i64>, limit: u32) -> Error {
+    let got = bytes.map_or("a number beyond 64 bits".into(), |value| value.to_string());
+    let expr = kernel.shared_memory.map(|expr| kernel.display(expr)).unwrap_or_default();
+    Error::launch(kernel.name, format!("shared memory {expr}: expected 0 to {limit} bytes, got {got}"))
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::argument::{Argument, Memory};
 use crate::bound::Bound;
-use crate::call::{Call, grid};
+use crate::call::{Call, grid, shared_memory};
 use crate::check::addresses::Extents;
 use crate::check::{self, places};
 use crate::device::Device;
@@ -77,7 +77,9 @@ impl Kernel {
 /// Everything that has to hold before the CPU arm runs.
 fn check_cpu(kernel: &'static Kernel, args: &[Argument<'_>], bound: &mut Bound) -> Result<()> {
     check::arguments(kernel, args, Arm::Cpu, bound)?;
-    grid(kernel, bound)?; // what one arm refuses, the other does as well
+    // What one arm refuses, the other does as well.
+    grid(kernel, bound)?;
+    shared_memory(kernel, bound)?;
     let mut extents = Extents::default();
     for (index, (param, argument)) in kernel.params.iter().zip(args).enumerate() {
         let Argument::Tensor(tensor) = argument else { continue };

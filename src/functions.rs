@@ -82,7 +82,7 @@ impl Functions {
             None => None,
         };
         let module = Module::load(&self.context, variant, cubin).map_err(fail)?;
-        let function = module.function(variant).map_err(fail)?;
+        let function = module.function(kernel, variant).map_err(fail)?;
         modules.push(module);
         Ok(*cell.get_or_init(|| function))
     }

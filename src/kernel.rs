@@ -46,6 +46,8 @@ pub struct Kernel {
     pub cpu: Place,
     /// Blocks in x, y and z.
     pub grid: &'static [Expr],
+    /// Bytes of dynamic shared memory of a block, where the registry says them; else they are the variant's own.
+    pub shared_memory: Option<Expr>,
     /// Element types that a launch chooses.
     pub types: &'static [TypeVariable],
     /// Sizes that shapes name.
@@ -375,25 +377,30 @@ impl Kernel {
 
     /// An expression as the registry writes it.
     pub fn display(&self, expr: Expr) -> String {
-        let mut stack: Vec<String> = Vec::new();
+        // Each with whether it needs parentheses within another.
+        let mut stack: Vec<(String, bool)> = Vec::new();
         for op in expr {
             let text = match *op {
-                Op::Int(value) => value.to_string(),
-                Op::Dim(index) => self.dims[index].name.to_string(),
+                Op::Int(value) => (value.to_string(), false),
+                Op::Dim(index) => (self.dims[index].name.to_string(), false),
                 binary => {
                     let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
                     match binary {
-                        Op::Add => format!("{left} + {right}"),
-                        Op::Sub => format!("{left} - {right}"),
-                        Op::Mul => format!("({left}) * ({right})"),
-                        Op::Min => format!("min({left}, {right})"),
-                        Op::Max => format!("max({left}, {right})"),
-                        _ => format!("cdiv({left}, {right})"),
+                        Op::Add => (format!("{} + {}", left.0, right.0), true),
+                        Op::Sub => (format!("{} - {}", left.0, grouped(right)), true),
+                        Op::Mul => (format!("{} * {}", grouped(left), grouped(right)), true),
+                        Op::Min => (format!("min({}, {})", left.0, right.0), false),
+                        Op::Max => (format!("max({}, {})", left.0, right.0), false),
+                        _ => (format!("cdiv({}, {})", left.0, right.0), false),
                     }
                 }
             };
             stack.push(text);
         }
-        stack.pop().unwrap_or_default()
+        stack.pop().unwrap_or_default().0
     }
+}
+
+fn grouped((text, is_compound): (String, bool)) -> String {
+    if is_compound { format!("({text})") } else { text }
 }

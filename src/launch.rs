@@ -55,7 +55,17 @@ pub(crate) fn driver_is_present() -> bool {
 
 /// A kernel that was loaded into a context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function(sys::CUfunction);
+pub(crate) struct Function {
+    handle: sys::CUfunction,
+    most_shared: u32,
+}
+
+impl Function {
+    /// Most bytes of dynamic shared memory that a launch can give it.
+    pub(crate) fn most_shared(&self) -> u32 {
+        self.most_shared
+    }
+}
 
 // SAFETY: a CUfunction is a handle; the driver allows its use from any thread.
 unsafe impl Send for Function {}
@@ -100,17 +110,31 @@ impl Module {
         Ok(Module { handle, context: context.clone() })
     }
 
-    /// The function of `variant`, whose module this is; it can be launched as long as the module lives.
-    pub(crate) fn function(&self, variant: &Variant) -> Result<Function, String> {
+    /// The function of `variant` of `kernel`, whose module this is; it can be launched as long as the module lives.
+    pub(crate) fn function(&self, kernel: &Kernel, variant: &Variant) -> Result<Function, String> {
         let entry = CString::new(variant.entry).unwrap_or_default();
         // SAFETY: the module is loaded as long as `self` lives.
-        let function = unsafe { result::module::get_function(self.handle, entry) }
+        let handle = unsafe { result::module::get_function(self.handle, entry) }
             .map_err(|error| format!("the driver failed to find `{}` in its module: {error}", variant.entry))?;
-        let function = Function(function);
-        param_info(function, variant.slots)?;
-        opt_in_shared(function, variant)
+        param_info(handle, variant.slots)?;
+        let shared = match kernel.shared_memory {
+            None => Ok(variant.shared),
+            Some(_) => self.most_shared(handle),
+        };
+        let most_shared = shared
+            .and_then(|bytes| opt_in_shared(handle, bytes))
             .map_err(|error| format!("the driver failed to grant its shared memory: {error}"))?;
-        Ok(function)
+        Ok(Function { handle, most_shared })
+    }
+
+    /// What a block of the GPU has of shared memory, less what the function declares with a size.
+    fn most_shared(&self, function: sys::CUfunction) -> Result<u32, DriverError> {
+        let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let all = self.context.attribute(attribute)?;
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+        // SAFETY: the function is loaded.
+        let own = unsafe { result::function::get_function_attribute(function, attribute) }?;
+        Ok(u32::try_from(all.saturating_sub(own)).unwrap_or(0))
     }
 }
 
@@ -130,7 +154,7 @@ impl Drop for Module {
 ///
 /// Their number needs no asking: one slot more would have to stand in the PTX, which the build has read. Asking for a slot
 /// that is not there would be an error of the driver, which every memory checker reports.
-fn param_info(function: Function, slots: &[u8]) -> Result<(), String> {
+fn param_info(function: sys::CUfunction, slots: &[u8]) -> Result<(), String> {
     let mut version = 0;
     // SAFETY: the pointer is to a live i32.
     let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
@@ -140,7 +164,7 @@ fn param_info(function: Function, slots: &[u8]) -> Result<(), String> {
     for (index, &expected) in slots.iter().enumerate() {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is loaded, the pointers are to live usizes, and a driver of this version has the symbol.
-        let status = unsafe { sys::cuFuncGetParamInfo(function.0, index, &raw mut offset, &raw mut size) };
+        let status = unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut size) };
         if status != sys::CUresult::CUDA_SUCCESS {
             return Err(format!(
                 "parameter slot {index}: expected {expected} bytes, the driver sees none ({status:?})"
@@ -153,14 +177,14 @@ fn param_info(function: Function, slots: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for more than 48 KiB of dynamic shared memory where the kernel needs it.
-fn opt_in_shared(function: Function, variant: &Variant) -> Result<(), DriverError> {
-    if variant.shared <= 48 * 1024 {
-        return Ok(());
+/// Asks for `bytes` of dynamic shared memory, which needs asking above 48 KiB.
+fn opt_in_shared(function: sys::CUfunction, bytes: u32) -> Result<u32, DriverError> {
+    if bytes > 48 * 1024 {
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is loaded; the driver refuses a size that the GPU does not have.
+        unsafe { result::function::set_function_attribute(function, attribute, bytes as i32) }?;
     }
-    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // SAFETY: the function is loaded; the driver refuses a size that the GPU does not have.
-    unsafe { result::function::set_function_attribute(function.0, attribute, variant.shared as i32) }
+    Ok(bytes)
 }
 
 /// Queues one launch.
@@ -169,6 +193,7 @@ pub(crate) fn launch(
     variant: &'static Variant,
     function: Function,
     grid: Grid,
+    shared: u32,
     stream: &CudaStream,
     slots: &Slots<'_>,
 ) -> Result<()> {
@@ -188,10 +213,10 @@ pub(crate) fn launch(
     // constructor answers for.
     unsafe {
         result::launch_kernel(
-            function.0,
+            function.handle,
             (x, y, z),
             (variant.threads, 1, 1),
-            variant.shared,
+            shared,
             stream.cu_stream(),
             &mut pointers,
         )

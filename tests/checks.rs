@@ -275,6 +275,7 @@ fn what_an_arm_refuses_is_an_error_with_its_reason() {
         gpu_function: "scale_kernel",
         cpu: Place { file: "src/cpu/scale.rs", line: 1 },
         grid: &[&[Op::Int(1)]],
+        shared_memory: None,
         types: &[],
         dims: &[Dim { name: "n", param: 0, axis: 0, offset: 0 }],
         params: &[

@@ -4,6 +4,8 @@
 //! the search path. Those parts are the ignored tests.
 #![cfg(target_os = "linux")]
 
+mod shared_memory;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,7 @@ fn stand_in() -> &'static Path {
 
 /// What the driver saw in the ignored test `part`.
 fn seen(part: &str) -> String {
-    let log = stand_in().join(part).with_extension("log");
+    let log = stand_in().join(part.replace("::", "-")).with_extension("log");
     let _ = fs::remove_file(&log);
     let output = Command::new(std::env::current_exe().expect("this program is a file"))
         .args(["--exact", part, "--ignored", "--nocapture"])

@@ -78,8 +78,8 @@ driver! {
     cuDriverGetVersion(version: *mut c_int) { *version = 12040 }
     cuDeviceGet(device: *mut c_int, ordinal: c_int) { *device = ordinal }
     cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
-        // 75 and 76 are the compute capability, which is 9.0.
-        *value = match attribute { 75 => 9, 76 => 0, _ => 1 }
+        // 75 and 76 are the compute capability, which is 9.0; 97 is the most shared memory that a block can ask for.
+        *value = match attribute { 75 => 9, 76 => 0, 97 => 232_448, _ => 1 }
     }
     cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) { *context = 0x1000 + device as usize }
     cuDevicePrimaryCtxRelease_v2(_device: c_int) {}
@@ -129,7 +129,11 @@ driver! {
             state.functions.len()
         })
     }
-    cuFuncSetAttribute(_function: Handle, _attribute: c_int, _value: c_int) {}
+    cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: Handle) { *value = 1024 }
+    cuFuncSetAttribute(function: Handle, _attribute: c_int, value: c_int) {
+        let name = state(|state| state.functions[function - 1].0.clone());
+        log(|| format!("{name} may have {value} bytes"))
+    }
     cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, size: *mut usize) {
         match state(|state| state.functions[function - 1].1.get(index).copied()) {
             Some(bytes) => (*offset, *size) = (0, bytes),

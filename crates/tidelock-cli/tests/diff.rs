@@ -45,11 +45,16 @@ const OTHER: &str = "
 ";
 
 /// A change of [`SCALE`]: its rules, what is replaced, and by what.
-const CASES: [(&[&str], &str, &str); 46] = [
+const CASES: [(&[&str], &str, &str); 47] = [
     (&["gpu-changed"], ":scale_kernel", ":scale_all_kernel"),
     (&["cpu-changed"], "    grid: [n]", "    cpu: cpu/scale.cpp:scale\n    grid: [n]"),
     (&["grid-changed"], "grid: [n]", "grid: [n, 2]"),
     (&["num-warps-changed"], "grid: [n]", "grid: [n]\n    num_warps: 8"),
+    (
+        &["gpu-changed", "shared-memory-changed"],
+        "scale.py:scale_kernel\n",
+        "scale.cu:scale_kernel\n    shared_memory: 4 * m\n",
+    ),
     (&["promise-changed"], "[x]", "[x, out]"),
     (
         &["order-changed"],

@@ -49,6 +49,8 @@ pub struct Kernel {
     pub grid: Vec<Spanned<Expr>>,
     /// Warps a block has.
     pub num_warps: u32,
+    /// Bytes of dynamic shared memory that a block of a CUDA C++ kernel gets.
+    pub shared_memory: Option<Spanned<Expr>>,
     /// Element types that a launch chooses.
     pub types: Vec<TypeVariable>,
     /// Sizes that shapes name, each bound by a required tensor.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tidelock_codegen::bindings;
+use tidelock_codegen::facts::Hash;
 use tidelock_codegen::{Project, header};
 
 const YAML: &str = "signatures/quantize.yaml";
@@ -239,4 +240,21 @@ fn compile(path: &str, from: &str, to: &str) -> String {
         Ok(_) => panic!("{path} compiles with `{to}`"),
         Err(error) => error.to_string(),
     }
+}
+
+#[test]
+fn dynamic_shared_memory_is_what_the_registry_says() {
+    let path = "ptx/quantize/dequantize_rows-f32-no_ceilings.ptx";
+    let declared = ".address_size 64\n\n.extern .shared .align 16 .b8 cached[];\n";
+    let ptx = read(path).replace(".address_size 64\n", declared);
+    let [before, after] = [&read(path), &ptx].map(|text| Hash::of(text.as_bytes()).as_str().to_string());
+    let mut project = edited("ptx/quantize.json", &before, &after);
+    project.insert(path.into(), ptx.into_bytes());
+    insta::assert_snapshot!("shared_memory", said(&project));
+
+    let yaml = read(YAML).replace("num_warps: 4\n", "num_warps: 4\n    shared_memory: 8 * min(width, BLOCK_SIZE)\n");
+    project.insert(YAML.into(), yaml.into_bytes());
+    let text = project.generate().unwrap_or_else(|errors| panic!("{}", errors.render(&project.sources(), false)));
+    let ops = "Some (& [Op :: Int (8i64) , Op :: Dim (1usize) , Op :: Int (128i64) , Op :: Min , Op :: Mul])";
+    assert!(text.contains(&format!("shared_memory : {ops}")));
 }

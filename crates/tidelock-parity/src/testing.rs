@@ -55,6 +55,7 @@ pub(crate) static DRAWS: Kernel = Kernel {
     gpu_function: "",
     cpu: NOWHERE,
     grid: &[ROWS],
+    shared_memory: None,
     types: &[TypeVariable { name: "L", choices: &[DType::F32, DType::BF16] }],
     dims: &[Dim { name: "rows", param: 0, axis: 0, offset: 0 }, Dim { name: "length", param: 1, axis: 1, offset: 0 }],
     params: &[
@@ -92,6 +93,7 @@ pub(crate) static COUNTS: Kernel = Kernel {
     gpu_function: "",
     cpu: NOWHERE,
     grid: &[ROWS],
+    shared_memory: None,
     types: &[],
     dims: &[Dim { name: "n", param: 0, axis: 0, offset: 0 }],
     params: &[tensor("output", ElementType::Fixed(DType::I32), &[ROWS], Access::Write, Domain::Any)],

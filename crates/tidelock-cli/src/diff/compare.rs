@@ -105,6 +105,8 @@ impl Pair<'_> {
         self.value("cpu-changed", None, &cpu(old), &cpu(new), &new.name.span);
         let grid = |kernel: &Kernel| list(kernel.grid.iter().map(|extent| extent.value.to_string()));
         self.value("grid-changed", None, &grid(old), &grid(new), &new.name.span);
+        let shared = |kernel: &Kernel| kernel.shared_memory.as_ref().map_or("none".into(), |it| it.value.to_string());
+        self.value("shared-memory-changed", None, &shared(old), &shared(new), &new.name.span);
         self.value("num-warps-changed", None, &old.num_warps.to_string(), &new.num_warps.to_string(), &new.name.span);
         let mut promises =
             [old, new].map(|kernel| kernel.divisible_by_16.iter().map(|name| name.value.clone()).collect::<Vec<_>>());

@@ -29,13 +29,14 @@ const NO: bool = false;
 const YES: bool = true;
 
 /// Every kind of change.
-pub const RULES: [Rule; 38] = [
+pub const RULES: [Rule; 39] = [
     rule("kernel-added", "a kernel is new", [NO, YES, YES]),
     rule("kernel-removed", "a kernel is gone", [YES, YES, YES]),
     rule("family-changed", "a kernel is in another family", [NO, YES, YES]),
     rule("gpu-changed", "a kernel's source is another function or file", [NO, YES, YES]),
     rule("cpu-changed", "a kernel's CPU arm is another function in C or C++, or in another language", [NO, YES, NO]),
     rule("grid-changed", "the number of blocks", [NO, YES, NO]),
+    rule("shared-memory-changed", "the bytes of dynamic shared memory", [NO, YES, NO]),
     rule("num-warps-changed", "the warps of a block", [NO, NO, YES]),
     rule("promise-changed", "what `divisible_by_16` lists", [NO, NO, YES]),
     rule("order-changed", "parameters of the kernel stand in another order", [NO, YES, YES]),

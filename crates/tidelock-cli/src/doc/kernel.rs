@@ -32,6 +32,7 @@ pub fn page(entry: &Entry, project: &Project, sources: &Sources) -> String {
             dt { "CPU arm" } dd { (cpu(entry, sources)) }
             @if header::is_cuda(kernel) { dt { "Header" } dd { (link(&header::path(&entry.family.name), None)) } }
             dt { "Blocks" } dd { code { "[" (kernel.grid.iter().map(|expr| expr.value.to_string()).collect::<Vec<_>>().join(", ")) "]" } " of " (32 * kernel.num_warps) " threads" }
+            @if let Some(bytes) = &kernel.shared_memory { dt { "Shared memory" } dd { code { (bytes.value) } " bytes a block" } }
             dt { "Record" } dd { (entry.record) }
         }
         h2 { "Parameters" }

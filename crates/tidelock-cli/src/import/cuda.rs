@@ -137,6 +137,8 @@ impl<'a> Source<'a> {
                 name.text
             ));
         }
+        let words: Vec<&str> = self.tokens[body.clone().unwrap_or_default()].iter().map(|token| token.text).collect();
+        let dynamic_shared = words.windows(2).any(|pair| pair == ["extern", "__shared__"]);
         let params = self.params(open + 1..end - 1, body.clone());
         let line = self.line(name.at);
         let kernel = Kernel {
@@ -145,6 +147,7 @@ impl<'a> Source<'a> {
             doc: self.doc(start),
             grid: self.grid(name.text),
             num_warps,
+            dynamic_shared,
             params,
             notes,
         };

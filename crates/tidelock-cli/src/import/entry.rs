@@ -63,6 +63,9 @@ fn entry(name: &str, place: &str, kernel: &Kernel) -> String {
     if let Some(warps) = kernel.num_warps.filter(|warps| [1, 2, 4, 8, 16, 32].contains(warps)) {
         text += &format!("    num_warps: {warps}\n");
     }
+    if kernel.dynamic_shared {
+        text += &format!("    shared_memory: {TODO}  # bytes of `extern __shared__`\n");
+    }
     let names = Names::new(kernel);
     let comments: Vec<Comment> =
         kernel.params.iter().map(|p| p.comment.as_deref().map(comment::read).unwrap_or_default()).collect();

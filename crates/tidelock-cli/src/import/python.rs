@@ -200,6 +200,7 @@ impl<'a> Source<'a> {
             doc: self.docstring(function.node),
             grid: launch.grid,
             num_warps: launch.num_warps,
+            dynamic_shared: false,
             params: read,
             notes,
         }

@@ -17,6 +17,8 @@ pub struct Kernel {
     pub grid: Option<String>,
     /// Warps of a block.
     pub num_warps: Option<u32>,
+    /// It declares shared memory whose size its launches give.
+    pub dynamic_shared: bool,
     /// Parameters in order, constants included.
     pub params: Vec<Param>,
     /// What stands in the way of calling it as it is.

@@ -22,6 +22,9 @@ pub struct Signature {
     pub cpu: String,
     /// Blocks in x, y and z.
     pub grid: Vec<String>,
+    /// Bytes of dynamic shared memory of a block, where the registry says them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_memory: Option<String>,
     /// Sizes that shapes name.
     pub dims: Vec<DimRow>,
     pub params: Vec<ParamRow>,
@@ -125,6 +128,7 @@ impl Signature {
             gpu_function: kernel.gpu_function,
             cpu: describe::place(kernel.cpu),
             grid: describe::extents(kernel, kernel.grid),
+            shared_memory: kernel.shared_memory.map(|bytes| kernel.display(bytes)),
             dims: dims.collect(),
             params: kernel.params.iter().map(|entry| param(kernel, entry)).collect(),
             constants: kernel.constants.iter().map(|entry| constant(kernel, entry)).collect(),

@@ -12,6 +12,9 @@ pub fn print(out: &mut impl Write, signature: &Signature) -> io::Result<()> {
     writeln!(out, "GPU arm    {} {}", signature.gpu, signature.gpu_function)?;
     writeln!(out, "CPU arm    {}", signature.cpu)?;
     writeln!(out, "grid       [{}]", signature.grid.join(", "))?;
+    if let Some(bytes) = &signature.shared_memory {
+        writeln!(out, "shared     {bytes} bytes a block")?;
+    }
 
     writeln!(out, "\nparameters, in order")?;
     let mut table = output::table(["name", "type", "shape or source", "access", "values", "line"], &[]);

@@ -148,9 +148,14 @@ impl File<'_> {
             }
             None => header(".address_size", &Located { value: "nothing".to_string(), span: 0..0 }, "64"),
         }
-        if let Some(span) = module.dynamic_shared.as_ref().filter(|_| self.variant.shared == 0) {
-            let message = format!("{} declares dynamic shared memory, and its facts say that it needs none", self.path);
-            wrong.push(("shared".to_string(), self.wrong("TL0310", message, span.clone(), "declared here")));
+        let given = self.variant.shared > 0 || self.subject.kernel.shared_memory.is_some();
+        if let Some(span) = module.dynamic_shared.as_ref().filter(|_| !given) {
+            let message = format!("{} declares dynamic shared memory, and a launch gives it none", self.path);
+            let mut diagnostic = self.wrong("TL0310", message, span.clone(), "declared here");
+            if self.cuda {
+                diagnostic = diagnostic.help("say how many bytes a block gets: `shared_memory: …` in the registry");
+            }
+            wrong.push(("shared".to_string(), diagnostic));
         }
     }
 

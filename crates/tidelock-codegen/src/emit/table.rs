@@ -19,6 +19,13 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
     let cpu = place(&linked.cpu.0, linked.cpu.1);
     let function = &kernel.gpu.value.function;
     let grid = kernel.grid.iter().map(|expr| expression(kernel, &expr.value));
+    let shared_memory = match &kernel.shared_memory {
+        Some(bytes) => {
+            let bytes = expression(kernel, &bytes.value);
+            quote!(Some(#bytes))
+        }
+        None => quote!(None),
+    };
     let type_variables = kernel.types.iter().map(|variable| {
         let (name, choices) = (&variable.name.value, variable.choices.iter().map(|&choice| types::dtype(choice)));
         quote!(TypeVariable { name: #name, choices: &[#(#choices),*] })
@@ -47,6 +54,7 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
                 gpu_function: #function,
                 cpu: #cpu,
                 grid: &[#(#grid),*],
+                shared_memory: #shared_memory,
                 types: &[#(#type_variables),*],
                 dims: &[#(#dims),*],
                 params: &[#(#params),*],

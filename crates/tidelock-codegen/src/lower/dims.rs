@@ -42,6 +42,10 @@ pub(super) fn check(cx: &mut Context, kernel: &KernelDraft) {
         check_names(cx, kernel, "grid", blocks, Constants::All);
         check_positive(cx, kernel, "grid", blocks);
     }
+    if let Some(bytes) = &kernel.shared_memory {
+        check_names(cx, kernel, "shared_memory", bytes, Constants::All);
+        check_positive(cx, kernel, "shared_memory", bytes);
+    }
     for (param, tensor) in kernel.tensors() {
         cx.entry = Some(format!("parameter {}", quoted(&param.name.value)));
         for extent in tensor.shape.iter().flatten() {

@@ -15,6 +15,7 @@ pub(super) struct KernelDraft {
     pub(super) cpu: Option<Spanned<CpuSource>>,
     pub(super) grid: Option<Vec<Placed<Expr>>>,
     pub(super) num_warps: Option<u32>,
+    pub(super) shared_memory: Option<Placed<Expr>>,
     pub(super) types: Vec<TypeVariable>,
     /// Names under `types` whose lists are broken.
     pub(super) broken_types: Vec<String>,

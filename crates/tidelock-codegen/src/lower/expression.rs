@@ -20,7 +20,7 @@ pub(super) fn list(cx: &mut Context, node: &Node, key: &str, most: usize, what: 
     read.into_iter().collect()
 }
 
-fn one(cx: &mut Context, node: &Node, key: &str) -> Option<Placed<Expr>> {
+pub(super) fn one(cx: &mut Context, node: &Node, key: &str) -> Option<Placed<Expr>> {
     if let Kind::Int(value) = node.kind {
         let tree = Tree { value: Expr::Int(value), names: vec![], divisors: vec![] };
         return Some(Placed::new(tree, node.span.clone(), |_| node.span.clone()));

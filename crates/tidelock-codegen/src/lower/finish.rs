@@ -39,6 +39,7 @@ fn whole(draft: KernelDraft) -> Option<Kernel> {
         cpu: draft.cpu,
         grid: draft.grid?.into_iter().map(|placed| placed.value).collect(),
         num_warps: draft.num_warps?,
+        shared_memory: draft.shared_memory.map(|placed| placed.value),
         types,
         dims,
         params: params?,

@@ -7,7 +7,8 @@ use super::{constant, expression, limits, param, types};
 use crate::model::{CpuSource, Expr, GpuSource, Spanned};
 use crate::yaml::{Kind, Node};
 
-const KEYS: [&str; 9] = ["doc", "gpu", "cpu", "grid", "num_warps", "types", "params", "divisible_by_16", "constants"];
+const KEYS: [&str; 10] =
+    ["doc", "gpu", "cpu", "grid", "num_warps", "shared_memory", "types", "params", "divisible_by_16", "constants"];
 
 pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> Option<KernelDraft> {
     cx.snake_name(name, "kernel");
@@ -25,6 +26,11 @@ pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> Opt
     let cpu = fields.get("cpu").and_then(|node| cpu(cx, node));
     let grid = cx.required(&fields, "grid", "[batch_size]").and_then(|node| grid(cx, node));
     let num_warps = fields.get("num_warps").map_or(Some(4), |node| num_warps(cx, node));
+    if gpu.as_ref().is_some_and(|gpu| gpu.value.file.ends_with(".py")) {
+        let help = "remove it: Triton says itself how much shared memory its kernels need";
+        cx.misplaced(&fields, &["shared_memory"], "only for a kernel in CUDA C++", help);
+    }
+    let shared_memory = fields.get("shared_memory").and_then(|node| expression::one(cx, node, "shared_memory"));
     let mut kernel = KernelDraft {
         name: name.clone(),
         doc,
@@ -32,6 +38,7 @@ pub(super) fn read(cx: &mut Context, name: &Spanned<String>, node: &Node) -> Opt
         cpu,
         grid,
         num_warps,
+        shared_memory,
         types: vec![],
         broken_types: vec![],
         chosen: vec![],

@@ -45,6 +45,7 @@ fn help(key: &str) -> &'static str {
     match key.rsplit('.').next().unwrap_or(key) {
         "doc" => "say in a sentence what it does or means",
         "grid" => "write the number of blocks in x, y and z, such as `[num_rows, \"cdiv(width, BLOCK_SIZE)\"]`",
+        "shared_memory" => "write the bytes that a launch gives a block, such as `\"4 * width\"`",
         "shape" => "write the length of each axis, rows first, such as `[num_rows, width]`",
         "tensor" | "scalar" | "type" => "write the element type that the launches have, such as `f32` or `i64`",
         "value" => "write the value that the launches have, or derive it: `from: present(TENSOR)`",
