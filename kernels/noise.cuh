@@ -4,14 +4,13 @@
 #pragma once
 
 #include "exact.cuh"
+#include "ptx.cuh"
 
-// Both halves of a product. In PTX, since nvcc makes more of it from a product of 64 bits.
+// Both halves of a product.
 struct Product {
     unsigned lower, upper;
 
-    __device__ Product(unsigned a, unsigned b) {
-        asm("{ .reg .u64 wide; mul.wide.u32 wide, %2, %3; mov.b64 {%0, %1}, wide; }" : "=r"(lower), "=r"(upper) : "r"(a), "r"(b));
-    }
+    __device__ Product(unsigned a, unsigned b) { multiply(a, b, lower, upper); }
 };
 
 struct Words {
@@ -103,11 +102,4 @@ __device__ inline double arrival<double>(const Stream& stream, const Words& grou
     if (token % GROUP == first_lane(group)) return first;
     double second = first + exponential(group.of[3], group.of[2] << 10) * 0.03125;
     return token % GROUP == second_lane(group) ? second : second + exponential(high, stream.low_word(token));
-}
-
-// log2 as the hardware approximates it, within 2^-22 of the result: for bounds alone.
-__device__ inline float approximate_log2(float x) {
-    float result;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
 }

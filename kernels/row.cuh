@@ -5,6 +5,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "ptx.cuh"
+
 __device__ inline float to_f32(float x) { return x; }
 __device__ inline float to_f32(__half x) { return __half2float(x); }
 __device__ inline float to_f32(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -42,13 +44,6 @@ struct alignas(COLUMNS * sizeof(T)) Chunk {
         }
     }
 };
-
-// The larger; NaN where one is.
-__device__ inline float larger(float a, float b) {
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
 
 // The largest of each of COUNT values over COUNT neighbouring lanes; lane i of them has that of value i % COUNT.
 template <int COUNT>
@@ -94,7 +89,7 @@ __device__ inline void meet(unsigned* arrived, unsigned blocks) {
         __threadfence();
         unsigned goal = (atomicAdd(arrived, 1u) / blocks + 1) * blocks, seen;
         do {
-            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(arrived) : "memory");
+            seen = acquire(arrived);
         } while (seen < goal);
         __threadfence();
     }

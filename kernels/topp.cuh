@@ -31,8 +31,7 @@ __device__ void weigh(const Row& row, Batch<Logits<T_logits>>& batch, float top,
         for (int i = 0; i < batch.CHUNKS; i++) {
 #pragma unroll
             for (int j = 0; j < batch.SIZE; j++) {
-                float x = batch.at(row.logits, i, j), weight;
-                asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"((x - top) * slope));
+                float x = batch.at(row.logits, i, j), weight = approximate_exp2((x - top) * slope);
                 all += weight;
                 if (place.runs(x, batch.column(first, i, j))) before += weight;
             }

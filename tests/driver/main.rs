@@ -4,9 +4,11 @@
 //! the search path. Those parts are the ignored tests.
 #![cfg(target_os = "linux")]
 
+mod emulated;
 mod shared_memory;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,17 +37,23 @@ fn stand_in() -> &'static Path {
     })
 }
 
+/// Runs the ignored test `part` with the stand-in as the driver, and these environment variables. What it prints.
+fn run(part: &str, variables: &[(&str, &OsStr)]) -> String {
+    let output = Command::new(std::env::current_exe().expect("this program is a file"))
+        .args(["--exact", part, "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", stand_in())
+        .envs(variables.iter().copied())
+        .output()
+        .expect("this program runs");
+    assert!(output.status.success(), "{part}:\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// What the driver saw in the ignored test `part`.
 fn seen(part: &str) -> String {
     let log = stand_in().join(part.replace("::", "-")).with_extension("log");
     let _ = fs::remove_file(&log);
-    let output = Command::new(std::env::current_exe().expect("this program is a file"))
-        .args(["--exact", part, "--ignored", "--nocapture"])
-        .env("LD_LIBRARY_PATH", stand_in())
-        .env(LOG, &log)
-        .output()
-        .expect("this program runs");
-    assert!(output.status.success(), "{part}:\n{}", String::from_utf8_lossy(&output.stderr));
+    run(part, &[(LOG, log.as_os_str())]);
     fs::read_to_string(&log).expect("the driver was asked")
 }
 

@@ -3,9 +3,12 @@
 //!
 //! `main.rs` has rustc make a library of this file. Addresses are not memory: allocation k, counted since there was none,
 //! begins at k << 32 and is written `#k`. While the file `$STAND_IN_LOG.hold` exists, a launch does not return.
+//!
+//! With the folder `$STAND_IN_KERNELS` it does compute: memory is memory, and a module whose PTX is a file `NAME.ptx` there is the
+//! library `NAME.so` beside it, which runs the same kernel on the CPU; see `emulated.rs`.
 #![allow(non_snake_case)]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Write;
 use std::sync::{Mutex, OnceLock};
 
@@ -20,8 +23,49 @@ struct State {
     freed: u64,
     /// Texts of the modules, by handle.
     modules: Vec<String>,
-    /// Name and slot sizes of the functions, by handle.
-    functions: Vec<(String, Vec<usize>)>,
+    functions: Vec<Function>,
+}
+
+/// A function, by handle.
+#[derive(Clone)]
+struct Function {
+    name: String,
+    /// Bytes of its slots.
+    slots: Vec<usize>,
+    /// It on the CPU.
+    emulated: Option<Emulated>,
+}
+
+type Emulated = unsafe extern "C" fn(c_uint, c_uint, c_uint, *mut *mut c_void);
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn malloc(bytes: usize) -> *mut c_void;
+    fn free(memory: *mut c_void);
+}
+
+/// The folder with kernels for the CPU.
+fn kernels() -> Option<&'static str> {
+    static FOLDER: OnceLock<Option<String>> = OnceLock::new();
+    FOLDER.get_or_init(|| std::env::var("STAND_IN_KERNELS").ok()).as_deref()
+}
+
+/// The kernel with this PTX, on the CPU.
+fn emulated(ptx: &str) -> Option<Emulated> {
+    let folder = std::fs::read_dir(kernels()?).unwrap();
+    let is_its = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|ending| ending == "ptx") && std::fs::read_to_string(path).unwrap() == ptx
+    };
+    let library = folder.map(|entry| entry.unwrap().path()).find(is_its).expect("the kernel was built for the CPU");
+    let name = CString::new(library.with_extension("so").to_str().unwrap()).unwrap();
+    unsafe {
+        let library = dlopen(name.as_ptr(), 2); // RTLD_NOW
+        assert!(!library.is_null(), "{name:?} can be opened");
+        let function = dlsym(library, c"emulate".as_ptr());
+        assert!(!function.is_null(), "{name:?} has it");
+        Some(std::mem::transmute::<*mut c_void, Emulated>(function))
+    }
 }
 
 static STATE: Mutex<State> =
@@ -100,10 +144,18 @@ driver! {
     }
     cuEventDestroy_v2(_event: Handle) {}
     cuEventRecord(event: Handle, stream: Handle) { log(|| format!("stream {stream} records event {event}")) }
-    cuMemAllocAsync(address: *mut u64, _bytes: usize, _stream: Handle) {
+    cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Handle) {
+        if kernels().is_some() {
+            *address = malloc(bytes) as u64;
+            return 0;
+        }
         *address = state(|state| { state.allocations += 1; state.allocations << 32 })
     }
-    cuMemFreeAsync(_address: u64, _stream: Handle) {
+    cuMemFreeAsync(address: u64, _stream: Handle) {
+        if kernels().is_some() {
+            free(address as *mut c_void);
+            return 0;
+        }
         state(|state| {
             state.freed += 1;
             if state.freed == state.allocations {
@@ -111,10 +163,21 @@ driver! {
             }
         })
     }
-    cuMemsetD8Async(_address: u64, _value: u8, _bytes: usize, _stream: Handle) {}
-    cuMemcpyHtoDAsync_v2(_to: u64, _from: *const c_void, _bytes: usize, _stream: Handle) {}
-    cuMemcpyDtoHAsync_v2(to: *mut c_void, _from: u64, bytes: usize, _stream: Handle) {
-        to.cast::<u8>().write_bytes(0, bytes)
+    cuMemsetD8Async(address: u64, value: u8, bytes: usize, _stream: Handle) {
+        if kernels().is_some() {
+            (address as *mut u8).write_bytes(value, bytes)
+        }
+    }
+    cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _stream: Handle) {
+        if kernels().is_some() {
+            (to as *mut u8).copy_from_nonoverlapping(from.cast(), bytes)
+        }
+    }
+    cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, _stream: Handle) {
+        match kernels() {
+            Some(_) => to.cast::<u8>().copy_from_nonoverlapping(from as *const u8, bytes),
+            None => to.cast::<u8>().write_bytes(0, bytes),
+        }
     }
     cuModuleLoadData(module: *mut Handle, image: *const c_void) {
         let text = CStr::from_ptr(image.cast()).to_str().expect("PTX is a text").to_string();
@@ -123,19 +186,17 @@ driver! {
     cuModuleUnload(_module: Handle) {}
     cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) {
         let name = CStr::from_ptr(name).to_str().expect("a name is a text").to_string();
-        *function = state(|state| {
-            let sizes = slots(&state.modules[module - 1], &name);
-            state.functions.push((name, sizes));
-            state.functions.len()
-        })
+        let ptx = state(|state| state.modules[module - 1].clone());
+        let its = Function { slots: slots(&ptx, &name), emulated: emulated(&ptx), name };
+        *function = state(|state| { state.functions.push(its); state.functions.len() })
     }
     cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: Handle) { *value = 1024 }
     cuFuncSetAttribute(function: Handle, _attribute: c_int, value: c_int) {
-        let name = state(|state| state.functions[function - 1].0.clone());
+        let name = state(|state| state.functions[function - 1].name.clone());
         log(|| format!("{name} may have {value} bytes"))
     }
     cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, size: *mut usize) {
-        match state(|state| state.functions[function - 1].1.get(index).copied()) {
+        match state(|state| state.functions[function - 1].slots.get(index).copied()) {
             Some(bytes) => (*offset, *size) = (0, bytes),
             None => return 1, // CUDA_ERROR_INVALID_VALUE
         }
@@ -144,8 +205,14 @@ driver! {
         function: Handle, x: c_uint, y: c_uint, z: c_uint, threads: c_uint, _threads_y: c_uint, _threads_z: c_uint,
         shared: c_uint, stream: Handle, params: *mut *mut c_void, _extra: *mut *mut c_void
     ) {
+        if kernels().is_some() {
+            let emulated = state(|state| state.functions[function - 1].emulated).expect("it was built for the CPU");
+            assert_eq!(z, 1, "grids have two dimensions");
+            emulated(x, y, threads, params);
+            return 0;
+        }
         let Some(path) = path() else { return 0 };
-        let (name, sizes) = state(|state| state.functions[function - 1].clone());
+        let Function { name, slots: sizes, .. } = state(|state| state.functions[function - 1].clone());
         let allocations = state(|state| state.allocations);
         let values = sizes.iter().enumerate().map(|(index, &size)| {
             let mut bytes = [0; 8];

@@ -1,0 +1,135 @@
+//! Kernels in CUDA C++ give the bits of their CPU arms, seen without a GPU: the C++ compiler makes them for the CPU as well, and the
+//! stand-in for libcuda runs them. `emulated/cuda.h` says how.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tidelock::{Device, Kernel, REGISTRY};
+use tidelock_codegen::Project;
+use tidelock_codegen::plan::variant_plan;
+use tidelock_codegen::variants::variants;
+use tidelock_parity::{Case, compare, standard};
+
+use crate::{alone, run, stand_in};
+
+/// Elements of the tensors of a case that is run, since a kernel is slow there.
+const MOST_ELEMENTS: usize = 1 << 16;
+const KERNELS: &str = "STAND_IN_KERNELS";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Kernels in CUDA C++, and the variants that are built: the first and the last, which have nothing in common.
+fn chosen() -> impl Iterator<Item = (&'static Kernel, [usize; 2])> {
+    let cuda = REGISTRY.iter().filter(|kernel| kernel.gpu.file.ends_with(".cu"));
+    cuda.map(|kernel| (*kernel, [0, kernel.variants.len() - 1]))
+}
+
+/// What C++ calls the element types of the registry.
+fn c_type(triton: &str) -> String {
+    match triton {
+        "fp16" => "__half".into(),
+        "bf16" => "__nv_bfloat16".into(),
+        "fp32" => "float".into(),
+        "fp64" => "double".into(),
+        "i1" => "bool".into(),
+        integer if integer.starts_with('u') => format!("uint{}_t", &integer[1..]),
+        integer => format!("int{}_t", &integer[1..]),
+    }
+}
+
+/// The macros of each variant in CUDA C++, by its name.
+fn macros() -> BTreeMap<String, Vec<String>> {
+    let registry = Project::read(root()).expect("the project can be read").registry().expect("it is valid");
+    let mut all = BTreeMap::new();
+    for kernel in registry.families.iter().flat_map(|family| &family.kernels) {
+        for variant in variants(kernel).iter().filter(|_| kernel.gpu.value.file.ends_with(".cu")) {
+            let plan = variant_plan(kernel, variant);
+            let types = plan.types.iter().map(|(name, kind)| format!("-D{name}={}", c_type(kind)));
+            let constants = plan.constants.iter().map(|(name, value)| format!("-D{name}={value}"));
+            let warps = format!("-DNUM_WARPS={}", kernel.num_warps);
+            let divisible = format!("-DDIVISIBLE_BY_16={}", !plan.divisible_by_16.is_empty());
+            all.insert(plan.name.clone(), types.chain(constants).chain([warps, divisible]).collect());
+        }
+    }
+    all
+}
+
+/// Starts to build a variant as a library for the CPU; nothing where there is no C++ compiler.
+fn build(folder: &Path, kernel: &Kernel, index: usize, macros: &[String]) -> Option<std::process::Child> {
+    let variant = &kernel.variants[index];
+    fs::write(folder.join(variant.name).with_extension("ptx"), variant.ptx).expect("the folder can be written");
+    let quoted = |name: &str, path: String| format!("-D{name}=\"{path}\"");
+    let source = Path::new(kernel.gpu.file).file_name().expect("it has a name").to_string_lossy().into_owned();
+    let header = root().join("ptx").join(kernel.family).with_extension("h");
+    let own = root().join("tests/driver/emulated");
+    let compiler = std::env::var_os("CXX").unwrap_or("g++".into());
+    let mut command = Command::new(compiler);
+    command.args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", "-frounding-math"]);
+    command
+        .args(macros)
+        .arg(quoted("EMULATED_SOURCE", source))
+        .arg(quoted("EMULATED_HEADER", header.display().to_string()));
+    command.arg(format!("-DEMULATED_KERNEL={}", kernel.gpu_function)).arg("-I").arg(folder).arg("-I").arg(&own);
+    command.arg("-o").arg(folder.join(variant.name).with_extension("so")).arg(own.join("kernel.cpp"));
+    command.spawn().ok()
+}
+
+/// The libraries, and the kernels' sources with another ptx.cuh; nothing where there is no C++ compiler.
+fn built() -> Option<PathBuf> {
+    let folder = stand_in().join("emulated");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the target folder can be written");
+    for entry in fs::read_dir(root().join("kernels")).expect("the kernels can be read") {
+        let path = entry.expect("the kernels can be read").path();
+        fs::copy(&path, folder.join(path.file_name().expect("it has a name"))).expect("the folder can be written");
+    }
+    fs::copy(root().join("tests/driver/emulated/ptx.cuh"), folder.join("ptx.cuh")).expect("the folder can be written");
+    let macros = macros();
+    for (kernel, indices) in chosen() {
+        let builds = indices.map(|index| build(&folder, kernel, index, &macros[kernel.variants[index].name]));
+        for child in builds {
+            let status = child?.wait().expect("the compiler ends");
+            assert!(status.success(), "{} compiles for the CPU", kernel.name);
+        }
+    }
+    Some(folder)
+}
+
+#[test]
+fn kernels_in_cuda_give_the_bits_of_their_cpu_arms() {
+    let Some(folder) = built() else {
+        return eprintln!("no C++ compiler here, so kernels in CUDA C++ are not run on the CPU");
+    };
+    let said = run("emulated::parity", &[(KERNELS, folder.as_os_str())]);
+    assert!(said.contains("all cases agree"), "{said}");
+}
+
+#[test]
+#[ignore = "a part of another test"]
+fn parity() {
+    if std::env::var_os(KERNELS).is_none() {
+        return;
+    }
+    let device = alone();
+    for (kernel, indices) in chosen() {
+        let is_run = |case: &&Case| {
+            case.variant_index().is_some_and(|index| indices.contains(&index)) && case.elements() <= MOST_ELEMENTS
+        };
+        let cases = standard(kernel);
+        let cases: Vec<&Case> = cases.iter().filter(is_run).collect();
+        assert!(!cases.is_empty(), "{} has small cases", kernel.name);
+        for case in &cases {
+            match compare(case, &Device::Cpu, &device) {
+                Ok(None) => {}
+                Ok(Some(difference)) => panic!("{difference}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        println!("{}: {} cases", kernel.name, cases.len());
+    }
+    println!("all cases agree");
+}

@@ -1,0 +1,1 @@
+// What kernels take from here is in cuda.h.

@@ -1,0 +1,36 @@
+// One variant of a kernel as a library: EMULATED_SOURCE is its file, EMULATED_KERNEL its name, EMULATED_HEADER the registry's
+// declaration, which it has to fit.
+#include "cuda.h"
+
+#include <atomic>
+#include <utility>
+
+#include EMULATED_HEADER
+#include EMULATED_SOURCE
+
+template <typename... Arguments, size_t... INDICES>
+void call(void (*kernel)(Arguments...), void** slots, std::index_sequence<INDICES...>) {
+    kernel(*static_cast<Arguments*>(slots[INDICES])...);
+}
+
+template <typename... Arguments>
+void call(void (*kernel)(Arguments...), void** slots) {
+    call(kernel, slots, std::index_sequence_for<Arguments...>());
+}
+
+// Runs a grid whose blocks have `threads` threads; a parameter slot holds what a launch gives.
+extern "C" void emulate(unsigned x, unsigned y, unsigned threads, void** slots) {
+    gridDim = {x, y, 1};
+    blockDim = {threads, 1, 1};
+    body = [slots] { call(EMULATED_KERNEL, slots); };
+    // As on a GPU, some blocks run at a time, the first ones first. Those of a row wait for each other, and there are fewer of them.
+    const unsigned AT_A_TIME = 32;
+    std::atomic<unsigned> next(0);
+    std::vector<std::thread> processors;
+    for (unsigned i = 0; i < min(AT_A_TIME, x * y); i++) {
+        processors.emplace_back([&] {
+            for (unsigned its = next++; its < x * y; its = next++) run_block(its % x, its / x, threads);
+        });
+    }
+    for (std::thread& processor : processors) processor.join();
+}

@@ -1,0 +1,19 @@
+// The instructions of kernels/ptx.cuh, for a CPU. What is approximate there is as good as exact here; no result depends on that.
+#pragma once
+
+inline void multiply(unsigned a, unsigned b, unsigned& lower, unsigned& upper) {
+    unsigned long long product = (unsigned long long)a * b;
+    lower = (unsigned)product;
+    upper = (unsigned)(product >> 32);
+}
+
+inline float larger(float a, float b) { return a != a || b != b ? NAN : a > b ? a : b; }
+
+inline float approximate_log2(float x) { return log2f(x); }
+inline float approximate_exp2(float x) { return exp2f(x); }
+
+// Whoever waits lets the threads beside it run.
+inline unsigned acquire(const unsigned* counter) {
+    give_way();
+    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+}
