@@ -7,7 +7,7 @@ use crate::bound::Bound;
 use crate::check::addresses::Extents;
 use crate::device::CudaDevice;
 use crate::error::{Error, Result};
-use crate::kernel::{Arm, Kernel, ParamKind, Variant, evaluate};
+use crate::kernel::{Arm, Expr, Kernel, ParamKind, Variant, evaluate};
 use crate::launch::{self, Function, Grid, Slot, Slots};
 use crate::uses::Uses;
 
@@ -42,7 +42,7 @@ impl Call {
         uses: &mut Uses<'a>,
         slots: &mut Slots<'v>,
     ) -> Result<Option<Call>> {
-        let grid = grid(kernel, bound)?;
+        let (grid, shared) = (grid(kernel, bound)?, shared_memory(kernel, bound)?);
         // A tensor that is absent has no slot in Triton, and a null pointer in CUDA C++.
         let keeps_absent = kernel.gpu.file.ends_with(".cu");
         let mut extents = Extents::default();
@@ -78,12 +78,10 @@ impl Call {
             slots.push(Slot::Bits(0));
         }
         let function = device.functions.get(kernel, variant)?;
-        let shared = match shared_memory(kernel, bound)? {
-            Some(bytes) if bytes > function.most_shared() => {
-                return Err(too_much(kernel, i64::from(bytes).into(), function.most_shared()));
-            }
-            bytes => bytes.unwrap_or(variant.shared),
-        };
+        let shared = shared.unwrap_or(variant.shared);
+        if shared > function.most_shared() {
+            return Err(too_much(kernel, Some(shared.into()), function.most_shared().into()));
+        }
         Ok(Some(Call { kernel, variant, function, grid, shared }))
     }
 
@@ -100,16 +98,10 @@ pub(crate) fn grid(kernel: &'static Kernel, bound: &Bound) -> Result<Option<Grid
         match evaluate(expr, bound.dims()) {
             Some(0) => return Ok(None),
             Some(value @ 1..) if value <= limit => *blocks = value as u32,
-            value => return Err(too_many(kernel, expr, value, limit)),
+            value => return Err(out_of_range(kernel, "grid", expr, value, &format!("1 to {limit} blocks"))),
         }
     }
     Ok(Some(Grid(grid)))
-}
-
-#[cold]
-fn too_many(kernel: &Kernel, expr: crate::kernel::Expr, value: Option<i64>, limit: i64) -> Error {
-    let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
-    Error::launch(kernel.name, format!("grid {}: expected 1 to {limit} blocks, got {got}", kernel.display(expr)))
 }
 
 /// Bytes of dynamic shared memory, where the registry says them. How many a block can have depends on the GPU.
@@ -118,13 +110,18 @@ pub(crate) fn shared_memory(kernel: &'static Kernel, bound: &Bound) -> Result<Op
     let Some(expr) = kernel.shared_memory else { return Ok(None) };
     match evaluate(expr, bound.dims()) {
         Some(bytes @ 0..) if bytes <= MAX_SHARED => Ok(Some(bytes as u32)),
-        bytes => Err(too_much(kernel, bytes, MAX_SHARED as u32)),
+        bytes => Err(too_much(kernel, bytes, MAX_SHARED)),
     }
 }
 
 #[cold]
-fn too_much(kernel: &Kernel, bytes: Option<i64>, limit: u32) -> Error {
-    let got = bytes.map_or("a number beyond 64 bits".into(), |value| value.to_string());
-    let expr = kernel.shared_memory.map(|expr| kernel.display(expr)).unwrap_or_default();
-    Error::launch(kernel.name, format!("shared memory {expr}: expected 0 to {limit} bytes, got {got}"))
+fn too_much(kernel: &Kernel, bytes: Option<i64>, most: i64) -> Error {
+    let expr = kernel.shared_memory.unwrap_or_default();
+    out_of_range(kernel, "shared memory", expr, bytes, &format!("0 to {most} bytes"))
+}
+
+#[cold]
+fn out_of_range(kernel: &Kernel, what: &str, expr: Expr, value: Option<i64>, expected: &str) -> Error {
+    let got = value.map_or("a number beyond 64 bits".into(), |value| value.to_string());
+    Error::launch(kernel.name, format!("{what} {}: expected {expected}, got {got}", kernel.display(expr)))
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arm, Kernel};
 use crate::launch::Slots;
 use crate::prepared::{Prepared, Queue, Work};
-use crate::uses::Uses;
+use crate::uses::{Uses, record_late};
 
 impl Kernel {
     /// Checks `args`, one for each parameter in order, and runs the kernel on `device`.
@@ -34,14 +34,14 @@ impl Kernel {
             }
             Device::Cuda(cuda) => {
                 check::arguments(self, args, Arm::Gpu, &mut bound)?;
-                let kind = {
+                let tracked = {
                     let mut uses = Uses::on(cuda.stream());
                     let mut slots = Slots::new();
                     let call = Call::new(self, args, &bound, cuda, &mut uses, &mut slots)?;
                     call.map_or(Ok(()), |call| call.launch(cuda.stream(), &slots))?;
-                    uses.kind()
+                    uses.tracked()
                 };
-                kind.record_late(self, args, cuda.stream())
+                record_late(self, args, cuda.stream(), tracked)
             }
         }
     }
@@ -63,10 +63,10 @@ impl Kernel {
                 let mut uses = Uses::on(cuda.stream());
                 let mut slots = Slots::new();
                 let call = Call::new(self, &mut args, &bound, cuda, &mut uses, &mut slots)?;
-                let uses = uses.kind();
+                let foreign = uses.foreign();
                 Work::Gpu(
                     cuda.clone(),
-                    call.map(|call| Box::new(Queue { call, uses, slots: ManuallyDrop::new(slots) })),
+                    call.map(|call| Box::new(Queue { call, foreign, slots: ManuallyDrop::new(slots) })),
                 )
             }
         };

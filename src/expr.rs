@@ -62,6 +62,35 @@ fn calculate(expr: Expr, dims: &[i64]) -> Option<i64> {
     stack.pop()
 }
 
+/// The expression as the registry writes it, with the names of dimensions.
+pub fn display(expr: Expr, name: impl Fn(usize) -> &'static str) -> String {
+    // Each with whether it is a sum, which needs parentheses within a product.
+    let mut stack: Vec<(String, bool)> = Vec::new();
+    for op in expr {
+        let text = match *op {
+            Op::Int(value) => (value.to_string(), false),
+            Op::Dim(index) => (name(index).to_string(), false),
+            binary => {
+                let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
+                match binary {
+                    Op::Add => (format!("{} + {}", left.0, right.0), true),
+                    Op::Sub => (format!("{} - {}", left.0, factor(right)), true),
+                    Op::Mul => (format!("{} * {}", factor(left), factor(right)), false),
+                    Op::Min => (format!("min({}, {})", left.0, right.0), false),
+                    Op::Max => (format!("max({}, {})", left.0, right.0), false),
+                    _ => (format!("cdiv({}, {})", left.0, right.0), false),
+                }
+            }
+        };
+        stack.push(text);
+    }
+    stack.pop().unwrap_or_default().0
+}
+
+fn factor((text, is_sum): (String, bool)) -> String {
+    if is_sum { format!("({text})") } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +114,21 @@ mod tests {
         let at = |rows, vocab| evaluate(expr, &[rows, vocab]);
         assert_eq!([at(0, 151_936), at(64, 151_936), at(2000, 151_936), at(64, 0)], [149, 17, 1, 0].map(Some));
         assert_eq!(at(1, i64::MAX), None, "beyond 64 bits");
+    }
+
+    #[test]
+    fn an_expression_is_written_with_the_parentheses_that_it_needs() {
+        const A: Op = Op::Dim(0);
+        const B: Op = Op::Dim(1);
+        let shown = |expr: Expr| display(expr, |dim| ["a", "b"][dim]);
+        let expressions: [Expr; 5] = [
+            &[A, B, Op::Int(1), Op::Add, Op::Sub],
+            &[A, B, Op::Int(2), Op::Mul, Op::Sub],
+            &[Op::Int(4), A, B, Op::Add, Op::Mul],
+            &[Op::Int(4), A, B, Op::Min, Op::Mul, B, Op::Add],
+            &[A, B, Op::Add, Op::Int(2), Op::CeilDiv],
+        ];
+        let expected = ["a - (b + 1)", "a - b * 2", "4 * (a + b)", "4 * min(a, b) + b", "cdiv(a + b, 2)"];
+        assert_eq!(expressions.map(shown), expected);
     }
 }

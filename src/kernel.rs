@@ -11,6 +11,7 @@ use crate::argument::Argument;
 use crate::bound::Bound;
 use crate::element::{DType, Element, Scalar};
 use crate::error::Error;
+use crate::expr;
 pub use crate::expr::{Expr, Op, evaluate};
 pub use crate::functions::VariantId;
 
@@ -377,30 +378,6 @@ impl Kernel {
 
     /// An expression as the registry writes it.
     pub fn display(&self, expr: Expr) -> String {
-        // Each with whether it needs parentheses within another.
-        let mut stack: Vec<(String, bool)> = Vec::new();
-        for op in expr {
-            let text = match *op {
-                Op::Int(value) => (value.to_string(), false),
-                Op::Dim(index) => (self.dims[index].name.to_string(), false),
-                binary => {
-                    let (right, left) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
-                    match binary {
-                        Op::Add => (format!("{} + {}", left.0, right.0), true),
-                        Op::Sub => (format!("{} - {}", left.0, grouped(right)), true),
-                        Op::Mul => (format!("{} * {}", grouped(left), grouped(right)), true),
-                        Op::Min => (format!("min({}, {})", left.0, right.0), false),
-                        Op::Max => (format!("max({}, {})", left.0, right.0), false),
-                        _ => (format!("cdiv({}, {})", left.0, right.0), false),
-                    }
-                }
-            };
-            stack.push(text);
-        }
-        stack.pop().unwrap_or_default().0
+        expr::display(expr, |dim| self.dims[dim].name)
     }
-}
-
-fn grouped((text, is_compound): (String, bool)) -> String {
-    if is_compound { format!("({text})") } else { text }
 }

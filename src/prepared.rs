@@ -11,7 +11,7 @@ use crate::dispatch::run_cpu;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::Slots;
-use crate::uses::Kind;
+use crate::uses::ordered;
 
 /// A kernel with checked arguments, which each [`launch`](Prepared::launch) runs again.
 ///
@@ -48,7 +48,8 @@ pub(crate) enum Work<'a> {
 /// What each launch on a GPU queues. It borrows the structs that are passed by value.
 pub(crate) struct Queue<'a> {
     pub(crate) call: Call,
-    pub(crate) uses: Kind,
+    /// Some memory is of an equal context; see `Uses`.
+    pub(crate) foreign: bool,
     /// Nothing in it has to be dropped. So a borrow ends with the last launch of a `Prepared`, and not with its scope.
     pub(crate) slots: ManuallyDrop<Slots<'a>>,
 }
@@ -66,9 +67,10 @@ impl Prepared<'_> {
             }
             Work::Gpu(_, None) => Ok(()),
             // Uses are recorded at each launch and not when this is dropped, since it may be forgotten.
-            Work::Gpu(device, Some(queue)) => queue.uses.ordered(self.kernel, &mut self.args, device.stream(), || {
-                queue.call.launch(device.stream(), &queue.slots)
-            }),
+            Work::Gpu(device, Some(queue)) => {
+                let stream = device.stream();
+                ordered(self.kernel, &mut self.args, stream, queue.foreign, || queue.call.launch(stream, &queue.slots))
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::kernel::{Kernel, Param};
 pub(crate) struct Uses<'a> {
     stream: &'a CudaStream,
     tracked: bool,
-    /// Some memory is of an equal context that is not this one, and may be tracked where this is not.
+    /// Memory of an equal context may be tracked where this is not.
     foreign: bool,
     guards: PerParam<SyncOnDrop<'a>>,
 }
@@ -73,46 +73,46 @@ impl<'a> Uses<'a> {
         Ok(())
     }
 
-    /// What a later launch with the same arguments has to know of these uses.
-    pub(crate) fn kind(&self) -> Kind {
-        Kind { tracked: self.tracked, foreign: self.foreign }
+    /// Whether cudarc orders the uses of this context's memory.
+    pub(crate) fn tracked(&self) -> bool {
+        self.tracked
+    }
+
+    /// Whether some memory is of an equal context that is not this one.
+    pub(crate) fn foreign(&self) -> bool {
+        self.foreign
     }
 }
 
-/// Who orders the uses of some arguments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    tracked: bool,
+/// Runs `launch` after earlier uses of `args` and before later ones. `foreign` says what [`Uses::foreign`] said of them.
+pub(crate) fn ordered(
+    kernel: &Kernel,
+    args: &mut [Argument<'_>],
+    stream: &CudaStream,
     foreign: bool,
+    launch: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let tracked = {
+        let mut uses = Uses::on(stream);
+        if uses.tracked || foreign {
+            uses.add_all(kernel, args)?;
+        }
+        launch()?;
+        uses.tracked
+    };
+    record_late(kernel, args, stream, tracked)
 }
 
-impl Kind {
-    /// Runs `launch` after earlier uses of `args` and before later ones.
-    pub(crate) fn ordered<R>(
-        self,
-        kernel: &Kernel,
-        args: &mut [Argument<'_>],
-        stream: &CudaStream,
-        launch: impl FnOnce() -> Result<R>,
-    ) -> Result<R> {
-        let tracked = stream.context().is_managing_stream_synchronization();
-        let result = {
-            let mut uses = Uses::on(stream);
-            if tracked || self.foreign {
-                uses.add_all(kernel, args)?;
-            }
-            launch()?
-        };
-        Kind { tracked, ..self }.record_late(kernel, args, stream)?;
-        Ok(result)
+/// Records the uses of a launch that has been queued, where they were not `tracked` then and are now.
+#[inline]
+pub(crate) fn record_late(
+    kernel: &Kernel,
+    args: &mut [Argument<'_>],
+    stream: &CudaStream,
+    tracked: bool,
+) -> Result<()> {
+    if !tracked && stream.context().is_managing_stream_synchronization() {
+        Uses::on(stream).add_all(kernel, args)?;
     }
-
-    /// Records the uses of a launch that has been queued, where its memory was not tracked then and is now.
-    #[inline]
-    pub(crate) fn record_late(self, kernel: &Kernel, args: &mut [Argument<'_>], stream: &CudaStream) -> Result<()> {
-        if !self.tracked && stream.context().is_managing_stream_synchronization() {
-            Uses::on(stream).add_all(kernel, args)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

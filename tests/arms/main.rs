@@ -20,6 +20,7 @@ mod prepared;
 mod processors;
 mod race;
 mod sampling;
+mod sampling_refusals;
 mod statistics;
 mod streams;
 mod support;

@@ -3,9 +3,12 @@
 //! Only [`crate::lower`] builds it, and only from a registry without errors. Every name that a reader may be pointed at
 //! keeps the span it was read from, so that a check made much later can still show the line to change.
 
-use std::fmt;
+mod dtype;
+mod expression;
 
 use crate::source::Span;
+pub use dtype::DType;
+pub use expression::Expr;
 
 /// A value and the place in a registry file that says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,27 +300,6 @@ pub enum Domain {
     Logits,
 }
 
-/// An integer expression over dimensions and constants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expr {
-    /// A number.
-    Int(i64),
-    /// A dimension or an integer constant.
-    Name(String),
-    /// Sum.
-    Add(Box<Expr>, Box<Expr>),
-    /// Difference.
-    Sub(Box<Expr>, Box<Expr>),
-    /// Product.
-    Mul(Box<Expr>, Box<Expr>),
-    /// Quotient rounded up: `cdiv(a, b)`.
-    CeilDiv(Box<Expr>, Box<Expr>),
-    /// The smaller: `min(a, b)`.
-    Min(Box<Expr>, Box<Expr>),
-    /// The larger: `max(a, b)`.
-    Max(Box<Expr>, Box<Expr>),
-}
-
 impl Param {
     /// Its element type; none for a struct.
     pub fn element(&self) -> Option<&Element> {
@@ -345,88 +327,6 @@ impl Constant {
             ConstantValue::Fixed(literal) if !self.tuning => Some(literal),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for Expr {
-    /// As the registry writes it; a sum within a product has its parentheses.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let factor = |expr: &Expr| match expr {
-            Expr::Add(..) | Expr::Sub(..) => format!("({expr})"),
-            other => other.to_string(),
-        };
-        match self {
-            Expr::Int(value) => write!(f, "{value}"),
-            Expr::Name(name) => f.write_str(name),
-            Expr::Add(left, right) => write!(f, "{left} + {right}"),
-            Expr::Sub(left, right) => write!(f, "{left} - {}", factor(right)),
-            Expr::Mul(left, right) => write!(f, "{} * {}", factor(left), factor(right)),
-            Expr::CeilDiv(left, right) => write!(f, "cdiv({left}, {right})"),
-            Expr::Min(left, right) => write!(f, "min({left}, {right})"),
-            Expr::Max(left, right) => write!(f, "max({left}, {right})"),
-        }
-    }
-}
-
-/// An element type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum DType {
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F16,
-    BF16,
-    F32,
-    F64,
-}
-
-impl DType {
-    /// Every element type, with its name in the registry, in Triton and its size in bytes.
-    pub const ALL: [(DType, &'static str, &'static str, usize); 13] = [
-        (DType::Bool, "bool", "i1", 1),
-        (DType::I8, "i8", "i8", 1),
-        (DType::I16, "i16", "i16", 2),
-        (DType::I32, "i32", "i32", 4),
-        (DType::I64, "i64", "i64", 8),
-        (DType::U8, "u8", "u8", 1),
-        (DType::U16, "u16", "u16", 2),
-        (DType::U32, "u32", "u32", 4),
-        (DType::U64, "u64", "u64", 8),
-        (DType::F16, "f16", "fp16", 2),
-        (DType::BF16, "bf16", "bf16", 2),
-        (DType::F32, "f32", "fp32", 4),
-        (DType::F64, "f64", "fp64", 8),
-    ];
-
-    /// The type that the registry calls `name`.
-    pub fn from_name(name: &str) -> Option<DType> {
-        Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
-    }
-
-    fn row(self) -> &'static (DType, &'static str, &'static str, usize) {
-        &Self::ALL[self as usize]
-    }
-
-    /// Its name in the registry and in Rust (`f32`; `f16` and `bf16` are those of the crate half).
-    pub fn name(self) -> &'static str {
-        self.row().1
-    }
-
-    /// Its name in a Triton signature (`fp32`).
-    pub fn triton_name(self) -> &'static str {
-        self.row().2
-    }
-
-    /// Its size in bytes.
-    pub fn size(self) -> usize {
-        self.row().3
     }
 }
 

@@ -15,7 +15,7 @@ pub struct SourceFile<'a> {
     pub hash: Hash,
     /// Its text, where it is UTF-8.
     pub text: Option<&'a str>,
-    pub language: Language,
+    language: Language,
     /// The names of its functions, where they stand.
     functions: Vec<Range<usize>>,
 }
