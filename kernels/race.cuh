@@ -246,9 +246,14 @@ struct Batch {
     __device__ static int column(int first, int i, int j) { return first + (32 * i + (int)threadIdx.x % 32) * SIZE + j; }
 };
 
+// What else is to be done with each logit that is read: nothing.
+struct Nothing {
+    __device__ void operator()(float) const {}
+};
+
 // The largest that runs in this lane's group of a batch, NaN where there is one.
-template <typename Batch, typename Source, typename Runners>
-__device__ float largest(const Batch& batch, const Source& source, const Runners& runners, int first) {
+template <typename Batch, typename Source, typename Runners, typename Seen>
+__device__ float largest(const Batch& batch, const Source& source, const Runners& runners, int first, const Seen& seen) {
     float values[Batch::CHUNKS];
 #pragma unroll
     for (int i = 0; i < Batch::CHUNKS; i++) {
@@ -256,6 +261,7 @@ __device__ float largest(const Batch& batch, const Source& source, const Runners
 #pragma unroll
         for (int j = 0; j < Batch::SIZE; j++) {
             float x = batch.at(source, i, j);
+            seen(x);
             values[i] = larger(values[i], runners.runs(x, Batch::column(first, i, j)) ? x : -INF);
         }
     }
@@ -271,15 +277,15 @@ __device__ int group_of_lane() {
 
 // Finds the columns from `begin` up to `end` that may win. `batch` holds the first batch of this warp, at column `first`. All threads of
 // the block are here. Returns the largest of what this lane has seen.
-template <bool DIVISIBLE, typename Race, typename Runners, typename Source, typename Batch>
+template <bool DIVISIBLE, typename Race, typename Runners, typename Source, typename Batch, typename Seen>
 __device__ float scan(const Race& race, const Runners& runners, const Source& source, Batch& batch, int first, int begin, int end,
-                      Contenders& contenders) {
+                      Contenders& contenders, const Seen& seen) {
     const int step = BATCH * NUM_WARPS, lane = threadIdx.x % 32;
     float top = -INF;
     for (bool ahead = true; first < end || ahead; first += step, ahead = false) {
         int column = first + (int)GROUP * group_of_lane<Batch>();
         Times times = {race.stream.group_words(race.token(column) / GROUP)};
-        float most = largest(batch, source, runners, first);
+        float most = largest(batch, source, runners, first, seen);
         top = larger(top, most);
         // The next batch is on its way while this one is looked at.
         batch.template load<DIVISIBLE>(source, first + step, first + step < end ? end : 0);

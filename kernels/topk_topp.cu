@@ -23,7 +23,10 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
     __shared__ Contenders contenders;
     __shared__ Digits digits;
     __shared__ Place places[ROOM];
-    __shared__ long long masses[LARGEST_K];
+    __shared__ union {
+        long long masses[LARGEST_K];
+        Histogram histogram;
+    } either;
     __shared__ Found winner;
     __shared__ float row_top;
     __shared__ bool is_last;
@@ -57,7 +60,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
         if (part == 0 && threadIdx.x == 0) output.write(Best(), row.is_valid());
     } else if (limited && row.top_k <= LARGEST_K) {
         for (; first < end; first += BATCH * NUM_WARPS) {
-            float most = largest(batch, its, Everyone(), first);
+            float most = largest(batch, its, Everyone(), first, Nothing());
             batch.load<DIVISIBLE_BY_16>(its, first + BATCH * NUM_WARPS, first + BATCH * NUM_WARPS < end ? end : 0);
             int group = first / (int)GROUP + group_of_lane<Batch<Logits<T_logits>>>();
             if (group * (int)GROUP < end) maxima[group] = most;
@@ -69,15 +72,18 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
             if (threadIdx.x == 0) is_last = last;
         }
         __syncthreads();
-        if (is_last) choose(row, race, maxima, output, digits, contenders, places, masses);
+        if (is_last) choose(row, race, maxima, output, digits, contenders, places, either.masses);
     } else if (limited) {
         if (part == 0) alone(row, race, output, digits, contenders);
     } else {
+        either.histogram.clear();
+        Counting counting(either.histogram, reference(row), row.temperature);
         Before before = {INF, 0};
         for (bool again = false;; again = true) {
             contenders.clear();
-            float top = again ? scan<DIVISIBLE_BY_16>(race, before, its, batch, first, begin, end, contenders)
-                              : scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders);
+            float top = again              ? scan<DIVISIBLE_BY_16>(race, before, its, batch, first, begin, end, contenders, Nothing())
+                        : counting.counts() ? scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders, counting)
+                                            : scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders, Nothing());
             top = largest_of_block(top);
             if (threadIdx.x < 32) {
                 Best best = again ? contenders.finish(race, before, its, begin, end) : contenders.finish(race, Everyone(), its, begin, end);
@@ -107,28 +113,29 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
             top = row_top;
             bool kept = !(top > -INF) || row.passes_min_p(best.weight, top);
             if (top > -INF && kept && row.top_p < 1) {
-                Before its_place = {best.weight, best.column};
-                // First about, which settles nearly all; then exactly.
-                float mine = 0, earlier = 0;
-                if (top < INF) weigh(row, batch, top, its_place, begin, end, mine, earlier);
-                if (threadIdx.x == 0) {
-                    slots[part].total = __double_as_longlong((double)mine);
-                    slots[part].before = __double_as_longlong((double)earlier);
-                }
-                meet(&counters->arrived, parts);
-                double about = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return __longlong_as_double(slot.total); });
-                double before = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return __longlong_as_double(slot.before); });
-                const double DOUBT = 4e-4;
-                double share = row.top_p > 0 ? row.top_p : 0;
-                kept = before < (share - DOUBT) * about;
-                if (!kept && !(before > (share + DOUBT) * about)) {
+                // First by the counts, which settles nearly all; then about, and then exactly.
+                Verdict verdict = UNCLEAR;
+                if (counting.counts() && top < INF) {
+                    weigh_counts(counting, top, best.weight, slots[part]);
                     meet(&counters->arrived, parts);
+                    verdict = verdict_of_counts(row, counting, top, best.weight, slots, parts);
+                    if (verdict == UNCLEAR) meet(&counters->arrived, parts);
+                }
+                Before its_place = {best.weight, best.column};
+                if (verdict == UNCLEAR && top < INF) {
+                    weigh<DIVISIBLE_BY_16>(row, top, its_place, begin, end, slots[part]);
+                    meet(&counters->arrived, parts);
+                    verdict = verdict_about(row, slots, parts);
+                    if (verdict == UNCLEAR) meet(&counters->arrived, parts);
+                }
+                if (verdict == UNCLEAR) {
                     weigh_exactly(row, top, its_place, begin, end, slots[part]);
                     meet(&counters->arrived, parts);
                     long long total = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return slot.total; });
                     long long its = sum_of_slots(slots, parts, [](const volatile Slot& slot) { return slot.before; });
-                    kept = its < part_of(total, row.top_p);
+                    verdict = its < part_of(total, row.top_p) ? KEPT : DROPPED;
                 }
+                kept = verdict == KEPT;
             }
             if (kept) {
                 if (part == 0 && threadIdx.x == 0) output.write(best, top == top);
