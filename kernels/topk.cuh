@@ -68,6 +68,13 @@ __device__ int keep(const Row& row, const Place* places, int number, float top, 
     return kept;
 }
 
+// Lets one token contend.
+__device__ __noinline__ void contend(const Race<Noise>& race, float x, int column, Best& best) {
+    Words group = race.stream.group_words((unsigned)column / GROUP);
+    Noise noise = race.noise(group, column, race.stream.high_word(column));
+    best.contend({race.score(x, noise), noise, x, column});
+}
+
 // One block draws from the tokens up to `last` in the order, whatever they are.
 __device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race, Place last, float top, Contenders& contenders) {
     contenders.clear();
@@ -85,8 +92,7 @@ __device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race,
             if (pass == 0) {
                 contenders.raise(race.reached(x, times.latest(column, word)));
             } else {
-                Noise noise = race.noise(group, column, word);
-                best.contend({race.score(x, noise), noise, x, column});
+                contend(race, x, column, best);
             }
         }
         __syncthreads();
@@ -145,14 +151,35 @@ __device__ __noinline__ void alone(const Row& row, const Race<Noise>& race, cons
     if (threadIdx.x == 0) output.write(best, top == top);
 }
 
-// A key that at least k of the maxima reach, and hardly more; 0 where there are no k.
-__device__ unsigned threshold(const float* maxima, int number, int k, Digits& digits) {
+// What one block works in when it sorts.
+struct Room {
+    Place places[ROOM];
+    long long masses[LARGEST_K];
+};
+
+// The largest logits of a row's groups, brought near where there is room for them.
+struct Maxima {
+    static const int NEAR = sizeof(Room) / sizeof(float);
+    const float* far;
+    float* near;
+    int number;
+
+    __device__ float bring(int i) const {
+        float value = __ldcg(far + i);
+        if (number <= NEAR) near[i] = value;
+        return value;
+    }
+
+    __device__ float at(int i) const { return number <= NEAR ? near[i] : __ldcg(far + i); }
+};
+
+// A key that at least k of the maxima reach, and hardly more; 0 where there are no k. `mine` is the largest key of those that this
+// thread has: every blockDim.x-th.
+__device__ unsigned threshold(const Maxima& maxima, unsigned mine, int k, Digits& digits) {
     __shared__ unsigned keys[32 * NUM_WARPS];
     __shared__ unsigned least;
     if (k <= blockDim.x / 2) {
         // The k-th largest of what each thread has at most.
-        unsigned mine = 0;
-        for (int i = threadIdx.x; i < number; i += blockDim.x) mine = max(mine, key_of(__ldcg(maxima + i)));
         keys[threadIdx.x] = mine;
         __syncthreads();
         int larger = 0;
@@ -162,14 +189,15 @@ __device__ unsigned threshold(const float* maxima, int number, int k, Digits& di
         __syncthreads();
         return least;
     }
-    if (number <= k) return 0;
+    if (maxima.number <= k) return 0;
     long long target = k;
     unsigned found = 0;
 #pragma unroll 1
     for (int shift = 24; shift >= 0; shift -= 8) {
         unsigned digit = digits.find(target, [&](auto add) {
-            for (int i = threadIdx.x; i < number; i += blockDim.x) {
-                unsigned key = ~key_of(__ldcg(maxima + i));
+#pragma unroll 1
+            for (int i = threadIdx.x; i < maxima.number; i += blockDim.x) {
+                unsigned key = ~key_of(maxima.at(i));
                 if (shift == 24 || key >> (shift + 8) == found) add(key >> shift & 255, 1);
             }
         });
@@ -178,27 +206,35 @@ __device__ unsigned threshold(const float* maxima, int number, int k, Digits& di
     return ~found;
 }
 
-// The last block of a row with a small top-k: `maxima` has the largest logit of each group.
-__device__ __noinline__ void choose(const Row& row, const Race<Noise>& race, const float* maxima, const Output& output, Digits& digits,
-                       Contenders& contenders, Place* places, long long* masses) {
+// The last block of a row with a small top-k: `far` has the largest logit of each group.
+__device__ __noinline__ void choose(const Row& row, const Race<Noise>& race, const float* far, const Output& output, Digits& digits,
+                                    Contenders& contenders, Room& room) {
     __shared__ int count;
     int groups = (row.vocab_size + (int)GROUP - 1) / (int)GROUP;
+    Maxima maxima = {far, reinterpret_cast<float*>(&room), groups};
     float top = -INF;
-    for (int i = threadIdx.x; i < groups; i += blockDim.x) top = larger(top, __ldcg(maxima + i));
+    unsigned mine = 0;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < groups; i += blockDim.x) {
+        float value = maxima.bring(i);
+        top = larger(top, value);
+        mine = max(mine, key_of(value));
+    }
     top = largest_of_block(top);
     if (!(top > -INF)) {
         if (threadIdx.x == 0) output.write(Best(), top == top);
         return;
     }
-    unsigned least = threshold(maxima, groups, row.top_k, digits);
+    unsigned least = threshold(maxima, mine, row.top_k, digits);
 
     // The groups that reach it, then their tokens that do.
     __shared__ int reaching[ROOM];
     __shared__ int number_reaching;
     if (threadIdx.x == 0) count = number_reaching = 0;
     __syncthreads();
+#pragma unroll 1
     for (int i = threadIdx.x; i < groups; i += blockDim.x) {
-        if (key_of(__ldcg(maxima + i)) >= least) {
+        if (key_of(maxima.at(i)) >= least) {
             int place = atomicAdd(&number_reaching, 1);
             if (place < ROOM) reaching[place] = i;
         }
@@ -211,27 +247,23 @@ __device__ __noinline__ void choose(const Row& row, const Race<Noise>& race, con
         float x = column < row.vocab_size ? row.at(column) : -INF;
         if (x > -INF && key_of(x) >= least) {
             int place = atomicAdd(&count, 1);
-            if (place < ROOM) places[place] = place_of(x, column);
+            if (place < ROOM) room.places[place] = place_of(x, column);
         }
     }
     __syncthreads();
     if (count > ROOM) return alone(row, race, output, digits, contenders);
     int number = 1;
     while (number < count) number *= 2;
-    for (int i = count + threadIdx.x; i < number; i += blockDim.x) places[i] = NOWHERE;
-    sort(places, number);
-    int kept = keep(row, places, min(count, row.top_k), top, masses);
+    for (int i = count + threadIdx.x; i < number; i += blockDim.x) room.places[i] = NOWHERE;
+    sort(room.places, number);
+    int kept = keep(row, room.places, min(count, row.top_k), top, room.masses);
     Best best;
 #pragma unroll 1
     for (int i = threadIdx.x; i < kept; i += blockDim.x) {
-        float x = logit_at(places[i]);
-        int column = column_at(places[i]);
+        float x = logit_at(room.places[i]);
+        int column = column_at(room.places[i]);
         if (x == 0) x = row.at(column); // it may be -0
-        if (row.passes_min_p(x, top)) {
-            Words group = race.stream.group_words((unsigned)column / GROUP);
-            Noise noise = race.noise(group, column, race.stream.high_word(column));
-            best.contend({race.score(x, noise), noise, x, column});
-        }
+        if (row.passes_min_p(x, top)) contend(race, x, column, best);
     }
     best.contend_block();
     if (threadIdx.x == 0) output.write(best, true);

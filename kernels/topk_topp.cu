@@ -22,9 +22,8 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
                           int64_t logits_stride) {
     __shared__ Contenders contenders;
     __shared__ Digits digits;
-    __shared__ Place places[ROOM];
     __shared__ union {
-        long long masses[LARGEST_K];
+        Room room;
         Histogram histogram;
     } either;
     __shared__ Found winner;
@@ -72,21 +71,20 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
             if (threadIdx.x == 0) is_last = last;
         }
         __syncthreads();
-        if (is_last) choose(row, race, maxima, output, digits, contenders, places, either.masses);
+        if (is_last) choose(row, race, maxima, output, digits, contenders, either.room);
     } else if (limited) {
         if (part == 0) alone(row, race, output, digits, contenders);
     } else {
         either.histogram.clear();
         Counting counting(either.histogram, reference(row), row.temperature);
-        Before before = {INF, 0};
+        Before before = {-INF, 0}; // everyone
         for (bool again = false;; again = true) {
             contenders.clear();
-            float top = again              ? scan<DIVISIBLE_BY_16>(race, before, its, batch, first, begin, end, contenders, Nothing())
-                        : counting.counts() ? scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders, counting)
-                                            : scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders, Nothing());
+            float top = again ? scan<DIVISIBLE_BY_16>(race, before, its, batch, first, begin, end, contenders, Nothing())
+                              : scan<DIVISIBLE_BY_16>(race, Everyone(), its, batch, first, begin, end, contenders, counting);
             top = largest_of_block(top);
             if (threadIdx.x < 32) {
-                Best best = again ? contenders.finish(race, before, its, begin, end) : contenders.finish(race, Everyone(), its, begin, end);
+                Best best = contenders.finish(race, before, its, begin, end);
                 if (threadIdx.x == 0) {
                     slots[part].found.set(best);
                     if (!again) slots[part].top = top;
@@ -115,7 +113,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
             if (top > -INF && kept && row.top_p < 1) {
                 // First by the counts, which settles nearly all; then about, and then exactly.
                 Verdict verdict = UNCLEAR;
-                if (counting.counts() && top < INF) {
+                if (counting.counts_any() && top < INF) {
                     weigh_counts(counting, top, best.weight, slots[part]);
                     meet(&counters->arrived, parts);
                     verdict = verdict_of_counts(row, counting, top, best.weight, slots, parts);

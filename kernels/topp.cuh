@@ -24,17 +24,20 @@ struct Histogram {
 
 // Counts logits. Those that weigh less than the lowest bin's are left out.
 struct Counting {
-    Histogram* histogram;
+    int* counts;
     float scale, offset;
 
-    __device__ Counting(Histogram& histogram, float reference, float temperature) : histogram(&histogram), scale(64.0f / temperature) {
+    __device__ Counting(Histogram& histogram, float reference, float temperature) : counts(histogram.counts), scale(64.0f / temperature) {
         float place = reference * scale;
         offset = (float)Histogram::HALF - place;
-        // Beyond, bins would be rounded.
-        if (!(fabsf(place) < 65536.0f) || !(scale < INF)) this->histogram = nullptr;
+        // Beyond, bins would be rounded; then none is counted.
+        if (!(fabsf(place) < 65536.0f) || !(scale < INF)) {
+            scale = 0;
+            offset = -1;
+        }
     }
 
-    __device__ bool counts() const { return histogram != nullptr; }
+    __device__ bool counts_any() const { return offset != -1; }
 
     // The bin of a logit; never smaller for a larger one.
     __device__ int bin(float x) const { return min(__float2int_rd(fmaf(x, scale, offset)), Histogram::BINS - 1); }
@@ -48,7 +51,7 @@ struct Counting {
 
     __device__ void operator()(float x) const {
         int its = bin(x);
-        if (its > 0) atomicAdd(&histogram->counts[its], 1);
+        if (its > 0) atomicAdd(counts + its, 1);
     }
 };
 
@@ -84,7 +87,7 @@ __device__ __noinline__ void weigh_counts(const Counting& counting, float top, f
     int own = counting.bin(logit);
 #pragma unroll 1
     for (int bin = threadIdx.x; bin < Histogram::BINS; bin += blockDim.x) {
-        float weight = (float)counting.histogram->counts[bin] * counting.weight(bin, top);
+        float weight = (float)counting.counts[bin] * counting.weight(bin, top);
         sums[0] += weight;
         if (bin > own) sums[1] += weight;
         if (bin == own) sums[2] += weight;
