@@ -44,9 +44,7 @@ struct Counting {
 
     // The least weight in a bin, in units of the largest.
     __device__ float weight(int bin, float top) const {
-        float weight;
-        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"(((float)bin - fmaf(top, scale, offset)) * 0.022542110013890054f));
-        return weight;
+        return approximate_exp2(((float)bin - fmaf(top, scale, offset)) * 0.022542110013890054f);
     }
 
     __device__ void operator()(float x) const {
@@ -142,8 +140,7 @@ __device__ __noinline__ void weigh(const Row& row, float top, const Before& plac
         for (int i = 0; i < batch.CHUNKS; i++) {
 #pragma unroll
             for (int j = 0; j < batch.SIZE; j++) {
-                float x = batch.at(row.logits, i, j), weight;
-                asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"((x - top) * slope));
+                float x = batch.at(row.logits, i, j), weight = approximate_exp2((x - top) * slope);
                 sums[0] += weight;
                 if (place.runs(x, batch.column(first, i, j))) sums[1] += weight;
             }

@@ -226,6 +226,12 @@ inline long long __double_as_longlong(double x) { return same_bits<long long>(x)
 inline double __longlong_as_double(long long x) { return same_bits<double>(x); }
 inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 
+// Rounded down; what an int cannot hold becomes its nearest, and a NaN 0.
+inline int __float2int_rd(float x) {
+    double whole = floor((double)x);
+    return x != x ? 0 : whole <= -2147483648.0 ? -2147483647 - 1 : whole >= 2147483647.0 ? 2147483647 : (int)whole;
+}
+
 // Within 2 units in the last place, which this is.
 inline float __fdividef(float a, float b) { return a / b; }
 
