@@ -34,7 +34,8 @@ gumbel_sample_kernel(int* output_token_ids, float* sampled_logits, T_sampled_noi
     Race<Noise> race(Stream(seeds[index], positions[index], purpose), given, vocab_start);
     contenders.clear();
     float top = -INF;
-    if (given >= 0 && begin < end) top = scan<DIVISIBLE_BY_16>(race, Everyone(), row, batch, first, begin, end, contenders);
+    Nothing nothing;
+    if (given >= 0 && begin < end) top = scan<DIVISIBLE_BY_16>(race, row, batch, first, begin, end, contenders, nothing);
     bool nan = __syncthreads_or(top != top);
     if (threadIdx.x >= 32) return;
 

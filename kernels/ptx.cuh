@@ -27,6 +27,23 @@ __device__ inline float approximate_exp2(float x) {
     return result;
 }
 
+// Counters in shared memory. What nvcc makes of atomicAdd looks for their address each time, and branches.
+struct Counts {
+    unsigned address;
+
+    __device__ explicit Counts(unsigned* counts) : address((unsigned)__cvta_generic_to_shared(counts)) {}
+
+    // Adds to the counter of an index, or does nothing.
+    __device__ void add(bool really, unsigned index, unsigned value) const {
+        asm volatile("{ .reg .pred really; setp.ne.u32 really, %1, 0; @really red.shared.add.u32 [%0], %2; }" ::"r"(address + 4 * index),
+                     "r"((unsigned)really), "r"(value)
+                     : "memory");
+    }
+};
+
+// Orders what this thread has seen and done before with what it does after, for all blocks.
+__device__ inline void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
 // A counter that other blocks raise. What they wrote before they did is visible after.
 __device__ inline unsigned acquire(const unsigned* counter) {
     unsigned seen;

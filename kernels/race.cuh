@@ -105,8 +105,8 @@ struct Best {
         }
     }
 
-    // The best of the block, in all of its threads.
-    __device__ void contend_block() {
+    // The best of the block's first warps, in all of its threads.
+    __device__ void contend_block(int warps = NUM_WARPS) {
         __shared__ double sums[NUM_WARPS], rests[NUM_WARPS], noises[NUM_WARPS];
         __shared__ float weights[NUM_WARPS];
         __shared__ int columns[NUM_WARPS];
@@ -123,7 +123,7 @@ struct Best {
         __syncthreads();
         *this = Best();
 #pragma unroll 1
-        for (int i = 0; i < NUM_WARPS; i++) contend({{sums[i], rests[i]}, noises[i], weights[i], columns[i]});
+        for (int i = 0; i < warps; i++) contend({{sums[i], rests[i]}, noises[i], weights[i], columns[i]});
     }
 };
 
@@ -246,18 +246,15 @@ struct Batch {
     __device__ static int column(int first, int i, int j) { return first + (32 * i + (int)threadIdx.x % 32) * SIZE + j; }
 };
 
-// The largest that runs in this lane's group of a batch, NaN where there is one.
-template <typename Batch, typename Source, typename Runners>
-__device__ float largest(const Batch& batch, const Source& source, const Runners& runners, int first) {
+// The largest in this lane's group of a batch, NaN where there is one.
+template <typename Batch, typename Source>
+__device__ float largest(const Batch& batch, const Source& source) {
     float values[Batch::CHUNKS];
 #pragma unroll
     for (int i = 0; i < Batch::CHUNKS; i++) {
         values[i] = -INF;
 #pragma unroll
-        for (int j = 0; j < Batch::SIZE; j++) {
-            float x = batch.at(source, i, j);
-            values[i] = larger(values[i], runners.runs(x, Batch::column(first, i, j)) ? x : -INF);
-        }
+        for (int j = 0; j < Batch::SIZE; j++) values[i] = larger(values[i], batch.at(source, i, j));
     }
     return largest_of_lanes<Batch::CHUNKS>(values);
 }
@@ -269,24 +266,38 @@ __device__ int group_of_lane() {
     return lane % Batch::CHUNKS * (32 / Batch::CHUNKS) + lane / Batch::CHUNKS;
 }
 
+// What is noted of the logits while they are read: nothing.
+struct Nothing {
+    __device__ bool looks() const { return false; }
+    __device__ void logit(float) {}
+    __device__ void group(int, float, float) {}
+};
+
 // Finds the columns from `begin` up to `end` that may win. `batch` holds the first batch of this warp, at column `first`. All threads of
 // the block are here. Returns the largest of what this lane has seen.
-template <bool DIVISIBLE, typename Race, typename Runners, typename Source, typename Batch>
-__device__ float scan(const Race& race, const Runners& runners, const Source& source, Batch& batch, int first, int begin, int end,
-                      Contenders& contenders) {
+template <bool DIVISIBLE, typename Race, typename Source, typename Batch, typename Notes>
+__device__ float scan(const Race& race, const Source& source, Batch& batch, int first, int begin, int end, Contenders& contenders,
+                      Notes& notes) {
     const int step = BATCH * NUM_WARPS, lane = threadIdx.x % 32;
     float top = -INF;
     for (bool ahead = true; first < end || ahead; first += step, ahead = false) {
         int column = first + (int)GROUP * group_of_lane<Batch>();
         Times times = {race.stream.group_words(race.token(column) / GROUP)};
-        float most = largest(batch, source, runners, first);
+        if (notes.looks()) {
+#pragma unroll
+            for (int i = 0; i < Batch::CHUNKS; i++) {
+#pragma unroll
+                for (int j = 0; j < Batch::SIZE; j++) notes.logit(batch.at(source, i, j));
+            }
+        }
+        float most = largest(batch, source);
         top = larger(top, most);
         // The next batch is on its way while this one is looked at.
         batch.template load<DIVISIBLE>(source, first + step, first + step < end ? end : 0);
 
         int its = column + (int)first_lane(times.group);
         float weight = its >= begin && its < end ? source.at(its) : -INF;
-        if (!runners.runs(weight, its)) weight = -INF;
+        notes.group(column, most, weight);
         float first_bound = race.bound(weight, times.first()), bound = race.bound(most, times.second());
         if (ahead) {
             // Without a bound at the start, the first step would dismiss nothing.
@@ -314,8 +325,7 @@ __device__ float scan(const Race& race, const Runners& runners, const Source& so
             float x = other >= begin && other < end ? source.at(other) : -INF;
             unsigned token = race.token(other), word = race.stream.high_word(token);
             // The first token of the group was looked at above.
-            if (x > -INF && runners.runs(x, other) && lane != first_lane(of.group) &&
-                !(race.bound(x, of.earliest(token, word)) < least))
+            if (x > -INF && lane != first_lane(of.group) && !(race.bound(x, of.earliest(token, word)) < least))
                 contenders.add(race, x, of.group, word, other);
             __syncwarp();
         }

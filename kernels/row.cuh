@@ -74,10 +74,10 @@ __device__ inline bool last_to_arrive(unsigned* counter, unsigned blocks) {
     bool last = false;
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
-        __threadfence();
+        fence();
         last = atomicAdd(counter, 1u) == blocks - 1;
         if (last) *counter = 0;
-        __threadfence();
+        fence();
     }
     return __shfl_sync(~0u, last, 0);
 }
@@ -86,12 +86,11 @@ __device__ inline bool last_to_arrive(unsigned* counter, unsigned blocks) {
 __device__ inline void meet(unsigned* arrived, unsigned blocks) {
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();
+        fence();
         unsigned goal = (atomicAdd(arrived, 1u) / blocks + 1) * blocks, seen;
         do {
             seen = acquire(arrived);
         } while (seen < goal);
-        __threadfence();
     }
     __syncthreads();
 }
@@ -115,9 +114,9 @@ struct Counters {
     // The last to leave puts the counters back.
     __device__ void leave(Counters* all, unsigned parts, unsigned blocks) {
         if (threadIdx.x != 0) return;
-        __threadfence();
+        fence();
         if (atomicAdd(&left, 1u) == parts - 1) arrived = left = 0;
-        __threadfence();
+        fence();
         if (atomicAdd(&all->finished, 1u) == blocks - 1) all->tickets = all->finished = 0;
     }
 };

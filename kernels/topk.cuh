@@ -1,43 +1,10 @@
-// What one block does for a row with top-k, top-p and min-p; see topk_topp.cu.
+// Drawing from a row with a small top-k, by the maxima of its groups; see topk_topp.cu.
 #pragma once
 
-#include "mass.cuh"
-#include "order.cuh"
-#include "race.cuh"
-
-typedef T_sampled_noise Noise;
+#include "alone.cuh"
 
 const int LARGEST_K = 1024; // of rows whose tokens are sorted
 const int ROOM = 2048;      // for tokens that may be among them
-
-// A row, and what is asked of it.
-struct Row {
-    Logits<T_logits> logits;
-    int vocab_size;
-    float temperature, top_p, min_p;
-    int top_k;
-    Scale scale;
-
-    __device__ float at(int column) const { return logits.at(column); }
-
-    __device__ bool is_valid() const { return temperature >= 0 && top_p == top_p && min_p == min_p; }
-
-    __device__ bool passes_min_p(float x, float top) const { return x == top || scale.weight(x - top) >= min_p; }
-};
-
-// What the draw leaves: written by one thread.
-struct Output {
-    int* token_id;
-    float* logit;
-    Noise* noise;
-
-    __device__ void write(const Best& best, bool valid) const {
-        bool found = best.column != NO_COLUMN;
-        *token_id = valid && found ? best.column : -1;
-        *logit = valid ? best.weight : INF;
-        *noise = valid ? (Noise)best.noise : (Noise)INF;
-    }
-};
 
 // The tokens that a row keeps of those in `places`, which are sorted and are at least its first k: how many.
 __device__ int keep(const Row& row, const Place* places, int number, float top, long long* masses) {
@@ -68,108 +35,81 @@ __device__ int keep(const Row& row, const Place* places, int number, float top, 
     return kept;
 }
 
-// One block draws from the tokens up to `last` in the order, whatever they are.
-__device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race, Place last, float top, Contenders& contenders) {
-    contenders.clear();
-    Best best;
+// Leaves the largest logit of each group from `first` up to `end`, as the warps of the block share them, in `maxima`, which has one for each
+// group of the row. `batch` holds the first batch of this warp.
+__device__ inline void survey(const Row& row, Batch<Logits<T_logits>>& batch, int first, int end, float* maxima) {
+    const int step = BATCH * NUM_WARPS;
+    for (; first < end; first += step) {
+        float most = largest(batch, row.logits);
+        // The next batch is on its way while this one is looked at.
+        batch.load<DIVISIBLE_BY_16>(row.logits, first + step, first + step < end ? end : 0);
+        int group = first / (int)GROUP + group_of_lane<Batch<Logits<T_logits>>>();
+        if (group * (int)GROUP < end) maxima[group] = most;
+    }
+}
+
+// What one block works in when it sorts.
+struct Room {
+    Place places[ROOM];
+    long long masses[LARGEST_K];
+};
+
+// The largest logits of a row's groups, brought near where there is room for them.
+struct Maxima {
+    static const int NEAR = sizeof(Room) / sizeof(float), AT_ONCE = 10;
+    const float* far; // in pairs
+    float* near;
+    int number;
+
+    // Shows each thread its share.
+    template <typename Show>
+    __device__ void bring(Show show) const {
 #pragma unroll 1
-    for (int pass = 0; pass < 2; pass++) {
-#pragma unroll 1
-        for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-            float x = row.at(column);
-            if (!(x > -INF) || place_of(x, column) > last || !row.passes_min_p(x, top)) continue;
-            Words group = race.stream.group_words((unsigned)column / GROUP);
-            unsigned word = race.stream.high_word(column);
-            Times times = {group};
-            if (race.bound(x, times.earliest(column, word)) < contenders.bound()) continue;
-            if (pass == 0) {
-                contenders.raise(race.reached(x, times.latest(column, word)));
-            } else {
-                Noise noise = race.noise(group, column, word);
-                best.contend({race.score(x, noise), noise, x, column});
+        for (int start = 2 * (int)threadIdx.x; start < number; start += AT_ONCE * 2 * (int)blockDim.x) {
+            float2 pairs[AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                int its = start + i * 2 * (int)blockDim.x;
+                pairs[i] = {-INF, -INF};
+                if (its < number) pairs[i] = __ldcg(reinterpret_cast<const float2*>(far + its));
+                if (its + 1 >= number) pairs[i].y = -INF;
+            }
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                int its = start + i * 2 * (int)blockDim.x;
+                if (its < number && number <= NEAR) *reinterpret_cast<float2*>(near + its) = pairs[i];
+                show(pairs[i].x);
+                show(pairs[i].y);
             }
         }
-        __syncthreads();
     }
-    best.contend_block();
-    return best;
-}
 
-// The place at or before which the tokens up to `last` weigh `target` or more; `last` where they do not.
-template <typename Weight>
-__device__ __noinline__ Place place_of_target(const Row& row, Place last, long long target, Digits& digits, Weight weight) {
-    long long all = 0;
-#pragma unroll 1
-    for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-        float x = row.at(column);
-        if (x > -INF && place_of(x, column) <= last) all += weight(x);
-    }
-    if (sum_of_block(all) <= target) return last;
-    Place found = 0;
-#pragma unroll 1
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        unsigned digit = digits.find(target, [&](auto add) {
-#pragma unroll 1
-            for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-                float x = row.at(column);
-                Place place = place_of(x, column);
-                if (x > -INF && place <= last && (shift == 56 || place >> (shift + 8) == found)) add(place >> shift & 255, weight(x));
-            }
-        });
-        found = found << 8 | digit;
-    }
-    return found;
-}
+    __device__ float at(int i) const { return number <= NEAR ? near[i] : __ldcg(far + i); }
+};
 
-// One block does it all: any top-k, any ties.
-__device__ __noinline__ void alone(const Row& row, const Race<Noise>& race, const Output& output, Digits& digits, Contenders& contenders) {
-    float top = -INF;
-#pragma unroll 1
-    for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) top = larger(top, row.at(column));
-    top = largest_of_block(top);
-    Best best;
-    if (top > -INF) {
-        auto mass = [&](float x) { return Fixed(row.scale.relative(x, top)).value(); };
-        Place last = place_of_target(row, NOWHERE, row.top_k, digits, [](float) { return 1ll; });
-        if (row.top_p < 1) {
-            long long all = 0;
-#pragma unroll 1
-            for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-                float x = row.at(column);
-                if (x > -INF && place_of(x, column) <= last) all += mass(x);
-            }
-            last = place_of_target(row, last, part_of(sum_of_block(all), row.top_p), digits, mass);
-        }
-        best = race_up_to(row, race, last, top, contenders);
-    }
-    if (threadIdx.x == 0) output.write(best, top == top);
-}
-
-// A key that at least k of the maxima reach, and hardly more; 0 where there are no k.
-__device__ unsigned threshold(const float* maxima, int number, int k, Digits& digits) {
-    __shared__ unsigned keys[32 * NUM_WARPS];
-    __shared__ unsigned least;
+// A key that at least k of the maxima reach, and hardly more; 0 where there are no k. `mine` is the largest key of those that this
+// thread has.
+__device__ unsigned threshold(const Maxima& maxima, unsigned mine, int k, Digits& digits) {
     if (k <= blockDim.x / 2) {
-        // The k-th largest of what each thread has at most.
-        unsigned mine = 0;
-        for (int i = threadIdx.x; i < number; i += blockDim.x) mine = max(mine, key_of(__ldcg(maxima + i)));
-        keys[threadIdx.x] = mine;
-        __syncthreads();
-        int larger = 0;
-#pragma unroll 8
-        for (int i = 0; i < blockDim.x; i++) larger += keys[i] > mine || (keys[i] == mine && i < threadIdx.x);
-        if (larger == k - 1) least = mine;
-        __syncthreads();
-        return least;
+        // The k-th largest of what each thread has at most, or less that no more threads reach.
+        unsigned found = 0;
+        int reach = 0;
+#pragma unroll 1
+        for (unsigned bit = 1u << 31; bit != 0 && reach != k; bit >>= 1) {
+            reach = __syncthreads_count(mine >= (found | bit));
+            if (reach >= k) found |= bit;
+        }
+        return found;
     }
-    if (number <= k) return 0;
+    if (maxima.number <= k) return 0;
     long long target = k;
     unsigned found = 0;
 #pragma unroll 1
     for (int shift = 24; shift >= 0; shift -= 8) {
         unsigned digit = digits.find(target, [&](auto add) {
-            for (int i = threadIdx.x; i < number; i += blockDim.x) {
-                unsigned key = ~key_of(__ldcg(maxima + i));
+#pragma unroll 1
+            for (int i = threadIdx.x; i < maxima.number; i += blockDim.x) {
+                unsigned key = ~key_of(maxima.at(i));
                 if (shift == 24 || key >> (shift + 8) == found) add(key >> shift & 255, 1);
             }
         });
@@ -178,61 +118,89 @@ __device__ unsigned threshold(const float* maxima, int number, int k, Digits& di
     return ~found;
 }
 
-// The last block of a row with a small top-k: `maxima` has the largest logit of each group.
-__device__ __noinline__ void choose(const Row& row, const Race<Noise>& race, const float* maxima, const Output& output, Digits& digits,
-                       Contenders& contenders, Place* places, long long* masses) {
+// Sorts places in shared memory, the smallest first, in room for the next power of two. All threads of the block are here.
+__device__ void sort_all(Place* places, int number) {
+    if (number <= blockDim.x) {
+        // No two are equal, so each knows its place by how many are before it.
+        Place mine = threadIdx.x < number ? places[threadIdx.x] : NOWHERE;
+        int before = 0;
+#pragma unroll 8
+        for (int i = 0; i < number; i++) before += places[i] < mine;
+        __syncthreads();
+        if (threadIdx.x < number) places[before] = mine;
+        __syncthreads();
+        return;
+    }
+    int size = 1;
+    while (size < number) size *= 2;
+    for (int i = number + threadIdx.x; i < size; i += blockDim.x) places[i] = NOWHERE;
+    sort(places, size);
+}
+
+// The last block of a row with a small top-k: `far` has the largest logit of each group.
+__device__ __noinline__ void choose(Row row, Race<Noise> race, const float* far, Output output, Digits& digits,
+                                    Contenders& contenders, Room& room) {
     __shared__ int count;
     int groups = (row.vocab_size + (int)GROUP - 1) / (int)GROUP;
+    Maxima maxima = {far, reinterpret_cast<float*>(&room), groups};
     float top = -INF;
-    for (int i = threadIdx.x; i < groups; i += blockDim.x) top = larger(top, __ldcg(maxima + i));
+    unsigned mine = 0;
+    maxima.bring([&](float value) {
+        top = larger(top, value);
+        mine = max(mine, key_of(value));
+    });
     top = largest_of_block(top);
     if (!(top > -INF)) {
         if (threadIdx.x == 0) output.write(Best(), top == top);
         return;
     }
-    unsigned least = threshold(maxima, groups, row.top_k, digits);
+    unsigned least = threshold(maxima, mine, row.top_k, digits);
 
     // The groups that reach it, then their tokens that do.
     __shared__ int reaching[ROOM];
     __shared__ int number_reaching;
     if (threadIdx.x == 0) count = number_reaching = 0;
     __syncthreads();
+#pragma unroll 4
     for (int i = threadIdx.x; i < groups; i += blockDim.x) {
-        if (key_of(__ldcg(maxima + i)) >= least) {
+        if (key_of(maxima.at(i)) >= least) {
             int place = atomicAdd(&number_reaching, 1);
             if (place < ROOM) reaching[place] = i;
         }
     }
     __syncthreads();
     if (number_reaching > ROOM) return alone(row, race, output, digits, contenders);
-#pragma unroll 4
-    for (int i = threadIdx.x; i < number_reaching * (int)GROUP; i += blockDim.x) {
-        int column = reaching[i / (int)GROUP] * (int)GROUP + i % (int)GROUP;
-        float x = column < row.vocab_size ? row.at(column) : -INF;
-        if (x > -INF && key_of(x) >= least) {
-            int place = atomicAdd(&count, 1);
-            if (place < ROOM) places[place] = place_of(x, column);
+    const int AT_ONCE = 8;
+#pragma unroll 1
+    for (int start = threadIdx.x; start < number_reaching * (int)GROUP; start += AT_ONCE * (int)blockDim.x) {
+        float values[AT_ONCE];
+        int columns[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            int its = start + i * (int)blockDim.x;
+            columns[i] = its < number_reaching * (int)GROUP ? reaching[its / (int)GROUP] * (int)GROUP + its % (int)GROUP : row.vocab_size;
+            values[i] = columns[i] < row.vocab_size ? row.at(columns[i]) : -INF;
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            if (values[i] > -INF && key_of(values[i]) >= least) {
+                int place = atomicAdd(&count, 1);
+                if (place < ROOM) room.places[place] = place_of(values[i], columns[i]);
+            }
         }
     }
     __syncthreads();
     if (count > ROOM) return alone(row, race, output, digits, contenders);
-    int number = 1;
-    while (number < count) number *= 2;
-    for (int i = count + threadIdx.x; i < number; i += blockDim.x) places[i] = NOWHERE;
-    sort(places, number);
-    int kept = keep(row, places, min(count, row.top_k), top, masses);
+    sort_all(room.places, count);
+    int kept = keep(row, room.places, min(count, row.top_k), top, room.masses);
     Best best;
 #pragma unroll 1
     for (int i = threadIdx.x; i < kept; i += blockDim.x) {
-        float x = logit_at(places[i]);
-        int column = column_at(places[i]);
+        float x = logit_at(room.places[i]);
+        int column = column_at(room.places[i]);
         if (x == 0) x = row.at(column); // it may be -0
-        if (row.passes_min_p(x, top)) {
-            Words group = race.stream.group_words((unsigned)column / GROUP);
-            Noise noise = race.noise(group, column, race.stream.high_word(column));
-            best.contend({race.score(x, noise), noise, x, column});
-        }
+        if (row.passes_min_p(x, top)) contend(race, x, column, best);
     }
-    best.contend_block();
+    best.contend_block(min((kept + 31) / 32, NUM_WARPS));
     if (threadIdx.x == 0) output.write(best, true);
 }

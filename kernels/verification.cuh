@@ -141,7 +141,8 @@ __device__ void recover(const Source& source, const Request& request, int kept, 
     WeightBatch<Source> batch;
     batch.template load<DIVISIBLE_BY_16>(source, first, end);
     contenders.clear();
-    scan<DIVISIBLE_BY_16>(race, Everyone(), source, batch, first, begin, end, contenders);
+    Nothing nothing;
+    scan<DIVISIBLE_BY_16>(race, source, batch, first, begin, end, contenders, nothing);
     if (threadIdx.x >= 32) return;
     Best best = contenders.finish(race, Everyone(), source, begin, end);
     if (threadIdx.x == 0) found[part].set(best);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Index {
 };
 struct int2 {
     int x, y;
+};
+struct float2 {
+    float x, y;
 };
 struct int4 {
     int x, y, z, w;
@@ -61,7 +65,7 @@ struct Block {
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
     Barrier barrier;
-    int any[2] = {0, 0};
+    std::vector<int> given;
     ucontext_t scheduler;
     Fiber* running;
 };
@@ -96,6 +100,7 @@ inline void run_block(unsigned x, unsigned y, unsigned threads) {
     block = &here;
     here.index = {x, y, 0};
     here.barrier.size = threads;
+    here.given.resize(threads);
     here.fibers.resize(threads);
     here.warps.resize(threads / 32);
     for (Warp& warp : here.warps) warp.barrier.size = 32;
@@ -122,17 +127,15 @@ inline void run_block(unsigned x, unsigned y, unsigned threads) {
 
 inline void __syncthreads() { wait(block->barrier); }
 
-inline int __syncthreads_or(int value) {
-    unsigned side = block->barrier.round & 1;
-    block->any[side] |= value != 0;
+inline int __syncthreads_count(int value) {
+    block->given[threadIdx.x] = value != 0;
     wait(block->barrier);
-    int any = block->any[side];
+    int count = std::accumulate(block->given.begin(), block->given.end(), 0);
     wait(block->barrier);
-    block->any[side] = 0;
-    return any;
+    return count;
 }
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline int __syncthreads_or(int value) { return __syncthreads_count(value) != 0; }
 
 // What each lane gives, in all of them.
 template <typename T>
@@ -163,6 +166,12 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
 }
 
 template <typename T>
+T __shfl_down_sync(unsigned, T value, int lanes) {
+    int lane = threadIdx.x % 32;
+    return Lanes<T>(value).of[lane + lanes < 32 ? lane + lanes : lane];
+}
+
+template <typename T>
 T __shfl_up_sync(unsigned, T value, int lanes) {
     int lane = threadIdx.x % 32;
     return Lanes<T>(value).of[lane >= lanes ? lane - lanes : lane];
@@ -181,6 +190,7 @@ inline unsigned __ballot_sync(unsigned, bool value) {
 }
 
 inline bool __any_sync(unsigned mask, bool value) { return __ballot_sync(mask, value) != 0; }
+inline bool __all_sync(unsigned mask, bool value) { return __ballot_sync(mask, value) == ~0u; }
 
 // Threads that take turns are never side by side.
 inline unsigned __activemask() { return 1u << threadIdx.x % 32; }
@@ -220,6 +230,7 @@ To same_bits(From value) {
     return result;
 }
 
+inline unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
 inline int __float_as_int(float x) { return same_bits<int>(x); }
 inline float __int_as_float(int x) { return same_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return same_bits<long long>(x); }

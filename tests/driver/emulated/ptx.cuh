@@ -12,6 +12,18 @@ inline float larger(float a, float b) { return a != a || b != b ? NAN : a > b ? 
 inline float approximate_log2(float x) { return log2f(x); }
 inline float approximate_exp2(float x) { return exp2f(x); }
 
+struct Counts {
+    unsigned* counts;
+
+    explicit Counts(unsigned* counts) : counts(counts) {}
+
+    void add(bool really, unsigned index, unsigned value) const {
+        if (really) counts[index] += value;
+    }
+};
+
+inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 // Whoever waits lets the threads beside it run.
 inline unsigned acquire(const unsigned* counter) {
     give_way();
