@@ -7,9 +7,9 @@ use super::rejection_sampler::SpecDecodeMetadata;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernels::{
-    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, RejectionSampleFromLogits,
-    RejectionSampleFromLogitsRecoveredNoise, Softmax, TopKTopPSample, TopKTopPSampleSampledNoise, TopLogprobs,
-    WidenLogits,
+    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GreedySample, GumbelSample, GumbelSampleSampledNoise,
+    RejectionSampleFromLogits, RejectionSampleFromLogitsRecoveredNoise, Softmax, TopKTopPSample,
+    TopKTopPSampleSampledNoise, TopLogprobs, WidenLogits,
 };
 use crate::purpose::Purpose;
 use crate::view::{View, ViewMut};
@@ -105,6 +105,19 @@ impl<'a> Logits<'a> {
     ) -> Result<()> {
         for_each_type!(self, logits => {
             FilterLogits { output: output.reborrow(), logits, temperature, top_k, top_p, min_p }.launch(device)
+        })
+    }
+
+    /// The most likely token of each row, by as many blocks of a GPU as a draw has.
+    pub(super) fn greedy(
+        self,
+        mut output_token_ids: ViewMut<'_, i32>,
+        mut scratch: ViewMut<'_, i64>,
+        device: &Device,
+    ) -> Result<()> {
+        for_each_type!(self, logits => {
+            let (output_token_ids, scratch) = (output_token_ids.reborrow(), scratch.reborrow());
+            GreedySample { output_token_ids, scratch, logits }.launch(device)
         })
     }
 
