@@ -6,7 +6,7 @@ use divan::Bencher;
 use tidelock::kernels::{
     Argmax, DrawInverseExponential, GumbelSample, LogSoftmax, RandomSample, SampleRecoveredTokens, Softmax,
 };
-use tidelock::sampling::{SamplingMetadata, SamplingScratch, TopKTopPSampler, scratch_words};
+use tidelock::sampling::{SamplingMetadata, SamplingScratch, Scratch, TopKTopPSampler, scratch_words};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
 const VOCAB: usize = 151_936;
@@ -33,14 +33,19 @@ fn logits(rows: usize) -> Vec<f32> {
 
 fn probs(rows: usize, logits: &[f32]) -> Vec<f32> {
     let mut probs = vec![0.0; rows * VOCAB];
-    softmax(&mut probs, logits, &vec![1.0; rows]);
+    softmax(&mut probs, logits, &vec![1.0; rows], &mut scratch("softmax", rows));
     probs
 }
 
-fn softmax(probs: &mut [f32], logits: &[f32], temperature: &[f32]) {
+fn scratch(kernel: &str, rows: usize) -> Scratch {
+    Scratch::new(kernel, rows, VOCAB, &CPU).expect("there is memory")
+}
+
+fn softmax(probs: &mut [f32], logits: &[f32], temperature: &[f32], scratch: &mut Scratch) {
     let rows = temperature.len();
     let call = Softmax {
         probs: probs.view_mut().matrix(rows, VOCAB).expect("it fits"),
+        scratch: scratch.rows(rows).expect("it fits"),
         logits: logits.view().matrix(rows, VOCAB).expect("it fits"),
         temperature: temperature.view(),
     };
@@ -125,15 +130,17 @@ fn argmax(bencher: Bencher, rows: usize) {
 #[divan::bench(args = ROWS)]
 fn softmax_of_logits(bencher: Bencher, rows: usize) {
     let (logits, temperature, mut probs) = (logits(rows), vec![1.0; rows], vec![0.0; rows * VOCAB]);
-    bencher.bench_local(|| softmax(&mut probs, &logits, &temperature));
+    let mut scratch = scratch("softmax", rows);
+    bencher.bench_local(|| softmax(&mut probs, &logits, &temperature, &mut scratch));
 }
 
 #[divan::bench(args = ROWS)]
 fn log_softmax(bencher: Bencher, rows: usize) {
-    let (logits, mut logprobs) = (logits(rows), vec![0.0; rows * VOCAB]);
+    let (logits, mut logprobs, mut scratch) = (logits(rows), vec![0.0; rows * VOCAB], scratch("log_softmax", rows));
     bencher.bench_local(|| {
         LogSoftmax {
             logprobs: logprobs.view_mut().matrix(rows, VOCAB).expect("it fits"),
+            scratch: scratch.rows(rows).expect("it fits"),
             logits: logits.view().matrix(rows, VOCAB).expect("it fits"),
         }
         .launch(&CPU)

@@ -122,8 +122,11 @@ fn an_extent_below_its_offset_is_refused() {
 fn a_dimension_beyond_its_limit_is_refused() {
     let columns = 4_194_305;
     let (logits, mut probs, temperature) = (vec![0f32; columns], vec![7f32; columns], [1f32]);
+    let mut scratch = vec![0i64; 2 * columns.div_ceil(4096) + 8];
+    let words = scratch.len();
     let result = Softmax {
         probs: probs.view_mut().matrix(1, columns).expect("it fits"),
+        scratch: scratch.view_mut().matrix(1, words).expect("it fits"),
         logits: logits.view().matrix(1, columns).expect("it fits"),
         temperature: temperature.view(),
     }

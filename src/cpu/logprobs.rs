@@ -1,4 +1,4 @@
-//! Logarithms of probabilities, and where a token stands among them. Its twin is `kernels/logprobs.py`.
+//! Logarithms of probabilities, and where a token stands among them. Its twins are `kernels/logprobs.cuh` and what includes it.
 //!
 //! The logarithm of a row's sum is one number, taken in f64 from the integer sum of `mass.rs`; so a token that is
 //! almost certain still has a logprob below 0.

@@ -1,4 +1,5 @@
-//! What tokens weigh against each other, in integers. Its twins are `kernels/mass.py` and `kernels/mass.cuh`.
+//! What tokens weigh against each other, in integers. Its twins are `kernels/mass.py`, `kernels/mass.cuh` and
+//! `kernels/distribution.cuh`.
 //!
 //! Floating-point sums depend on their order, and a GPU sums in no order that a CPU would choose. So a weight, which lies
 //! in [0, 1], is rounded to a multiple of 2^-40 and sums are taken in 64-bit integers, where order does not matter.

@@ -18,6 +18,7 @@ mod eagle;
 mod exponential_race;
 mod filter;
 mod fly;
+mod greedy;
 mod gumbel;
 mod gumbel_race;
 mod largest;

@@ -1,4 +1,4 @@
-//! Probabilities from logits. Its twin is `kernels/softmax.py`.
+//! Probabilities from logits. Its twins are `kernels/softmax.cu` and `kernels/softmax.py`.
 
 use multiversion::multiversion;
 use rayon::prelude::*;

@@ -4,12 +4,13 @@ use half::{bf16, f16};
 
 use super::metadata::SamplingMetadata;
 use super::rejection_sampler::SpecDecodeMetadata;
+use super::scratch::Scratch;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernels::{
-    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GumbelSample, GumbelSampleSampledNoise, RejectionSampleFromLogits,
-    RejectionSampleFromLogitsRecoveredNoise, Softmax, TopKTopPSample, TopKTopPSampleSampledNoise, TopLogprobs,
-    WidenLogits,
+    Argmax, ArgmaxI, FilterLogits, GatherLogprobs, GreedySample, GumbelSample, GumbelSampleSampledNoise,
+    RejectionSampleFromLogits, RejectionSampleFromLogitsRecoveredNoise, Softmax, TopKTopPSample,
+    TopKTopPSampleSampledNoise, TopLogprobs, WidenLogits,
 };
 use crate::purpose::Purpose;
 use crate::view::{View, ViewMut};
@@ -73,12 +74,22 @@ impl<'a> Logits<'a> {
         for_each_type!(self, view => view.layout().columns())
     }
 
-    /// Probabilities at each row's temperature. `probs` is f32 `[num_rows, vocab_size]`, `temperature` f32 `[num_rows]`.
+    /// Probabilities at each row's temperature. `probs` is f32 `[num_rows, vocab_size]`, `temperature` f32 `[num_rows]`, `scratch` was
+    /// made for `softmax`.
     ///
     /// # Errors
-    /// Where the views do not fit each other or the device.
-    pub fn softmax(self, mut probs: ViewMut<'_, f32>, temperature: View<'_, f32>, device: &Device) -> Result<()> {
-        for_each_type!(self, logits => Softmax { probs: probs.reborrow(), logits, temperature }.launch(device))
+    /// Where the views do not fit each other, the scratch or the device.
+    pub fn softmax(
+        self,
+        mut probs: ViewMut<'_, f32>,
+        temperature: View<'_, f32>,
+        scratch: &mut Scratch,
+        device: &Device,
+    ) -> Result<()> {
+        let rows = self.num_rows();
+        for_each_type!(self, logits => {
+            Softmax { probs: probs.reborrow(), scratch: scratch.rows(rows)?, logits, temperature }.launch(device)
+        })
     }
 
     /// The most likely token of each row, -1 where a row has none.
@@ -105,6 +116,19 @@ impl<'a> Logits<'a> {
     ) -> Result<()> {
         for_each_type!(self, logits => {
             FilterLogits { output: output.reborrow(), logits, temperature, top_k, top_p, min_p }.launch(device)
+        })
+    }
+
+    /// The most likely token of each row, by as many blocks of a GPU as a draw has.
+    pub(super) fn greedy(
+        self,
+        mut output_token_ids: ViewMut<'_, i32>,
+        mut scratch: ViewMut<'_, i64>,
+        device: &Device,
+    ) -> Result<()> {
+        for_each_type!(self, logits => {
+            let (output_token_ids, scratch) = (output_token_ids.reborrow(), scratch.reborrow());
+            GreedySample { output_token_ids, scratch, logits }.launch(device)
         })
     }
 
@@ -214,34 +238,41 @@ impl<'a> Logits<'a> {
         for_each_type!(self, logits => WidenLogits { output: output.reborrow(), logits }.launch(device))
     }
 
-    /// Logprob and rank of one token of each row: f32 and i32 `[num_rows]`.
+    /// Logprob and rank of one token of each row: f32 and i32 `[num_rows]`. `scratch` was made for `gather_logprobs`.
     ///
     /// # Errors
-    /// Where the views do not fit each other or the device.
+    /// Where the views do not fit each other, the scratch or the device.
     pub fn gather_logprobs(
         self,
         mut logprobs: ViewMut<'_, f32>,
         mut ranks: ViewMut<'_, i32>,
         token_ids: View<'_, i32>,
+        scratch: &mut Scratch,
         device: &Device,
     ) -> Result<()> {
+        let rows = self.num_rows();
         for_each_type!(self, logits => {
-            GatherLogprobs { logprobs: logprobs.reborrow(), ranks: ranks.reborrow(), logits, token_ids }.launch(device)
+            let (logprobs, ranks, scratch) = (logprobs.reborrow(), ranks.reborrow(), scratch.rows(rows)?);
+            GatherLogprobs { logprobs, ranks, scratch, logits, token_ids }.launch(device)
         })
     }
 
-    /// The most likely tokens of each row and their logprobs: f32 and i32 `[num_rows, num_logprobs]`.
+    /// The most likely tokens of each row and their logprobs: f32 and i32 `[num_rows, num_logprobs]`. `scratch` was made for
+    /// `top_logprobs`.
     ///
     /// # Errors
-    /// Where the views do not fit each other or the device.
+    /// Where the views do not fit each other, the scratch or the device.
     pub fn top_logprobs(
         self,
         mut logprobs: ViewMut<'_, f32>,
         mut token_ids: ViewMut<'_, i32>,
+        scratch: &mut Scratch,
         device: &Device,
     ) -> Result<()> {
+        let rows = self.num_rows();
         for_each_type!(self, logits => {
-            TopLogprobs { logprobs: logprobs.reborrow(), token_ids: token_ids.reborrow(), logits }.launch(device)
+            let (logprobs, token_ids, scratch) = (logprobs.reborrow(), token_ids.reborrow(), scratch.rows(rows)?);
+            TopLogprobs { logprobs, token_ids, scratch, logits }.launch(device)
         })
     }
 }

@@ -85,5 +85,5 @@ pub use processors::{BadWords, LogitBias, LogitsProcessors, MinTokens, Penalties
 pub use rejection_sampler::{RejectionSampler, SpecDecodeMetadata, Verification};
 pub use rejection_scratch::RejectionScratch;
 pub use sampler::{LogprobsMode, LogprobsOutput, Sampler, SamplerOutput, SamplerScratch};
-pub use scratch::scratch_words;
+pub use scratch::{Scratch, scratch_words};
 pub use topk_topp_sampler::{SamplingScratch, TopKTopPSampler};

@@ -196,8 +196,9 @@ impl Step<'_, '_> {
             synthetic.draw_uniform_probs(self.scratch.tokens.seeds(self.tokens)?, metadata.positions, self.device)?;
         }
         if !metadata.all_random {
-            let target_token_ids = self.scratch.target_token_ids.view_mut().slice(0..self.tokens)?;
-            self.target_logits.argmax(target_token_ids, self.device)?;
+            let RejectionScratch { target_token_ids, sampling, .. } = &mut *self.scratch;
+            let target_token_ids = target_token_ids.view_mut().slice(0..self.tokens)?;
+            self.sampler.greedy(target_token_ids, self.target_logits, sampling, self.device)?;
             let is_greedy = if metadata.all_greedy { None } else { metadata.is_greedy };
             self.keep_equal(output.reborrow(), is_greedy, rates)?;
         }

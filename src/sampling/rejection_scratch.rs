@@ -91,7 +91,8 @@ impl RejectionScratch {
     }
 
     /// Memory for steps with synthetic rates, too, which need a distribution for each drafted token and noise for each request: beyond
-    /// [`RejectionScratch::required_bytes`], `max_tokens * (vocab_size + 3)` values of four bytes and `max_requests * vocab_size` of noise.
+    /// [`RejectionScratch::required_bytes`], `max_tokens * (vocab_size + 3)` values of four bytes, `max_requests * vocab_size` of noise, and
+    /// [`Scratch::required_bytes`](super::Scratch::required_bytes) of `softmax`.
     ///
     /// # Errors
     /// Where the GPU has no memory left.

@@ -3,6 +3,7 @@
 use super::logits::Logits;
 use super::metadata::SamplingMetadata;
 use super::processors::LogitsProcessors;
+use super::scratch::Scratch;
 use super::topk_topp_sampler::{SamplingScratch, TopKTopPSampler};
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -31,6 +32,8 @@ pub struct Sampler {
 pub struct SamplerScratch {
     processed: Buffer<f32>,
     sampling: SamplingScratch,
+    gather: Scratch,
+    top: Scratch,
 }
 
 /// Where a step leaves its tokens, and logprobs where they are asked for.
@@ -57,7 +60,10 @@ impl SamplerScratch {
     /// Bytes of device memory that [`SamplerScratch::new`] takes.
     pub fn required_bytes(sampler: &Sampler, max_rows: usize, vocab_size: usize) -> usize {
         let processed = max_rows * vocab_size * size_of::<f32>();
-        processed + SamplingScratch::required_bytes(sampler.topk_topp_sampler, max_rows, vocab_size)
+        let logprobs = ["gather_logprobs", "top_logprobs"];
+        let logprobs = logprobs.map(|kernel| Scratch::required_bytes(kernel, max_rows, vocab_size));
+        let sampling = SamplingScratch::required_bytes(sampler.topk_topp_sampler, max_rows, vocab_size);
+        processed + sampling + logprobs.iter().sum::<usize>()
     }
 
     /// Memory for steps of at most `max_rows` rows.
@@ -68,6 +74,8 @@ impl SamplerScratch {
         Ok(SamplerScratch {
             processed: Buffer::zeros(device, max_rows * vocab_size)?,
             sampling: SamplingScratch::new(sampler.topk_topp_sampler, max_rows, vocab_size, device)?,
+            gather: Scratch::new("gather_logprobs", max_rows, vocab_size, device)?,
+            top: Scratch::new("top_logprobs", max_rows, vocab_size, device)?,
         })
     }
 }
@@ -101,7 +109,7 @@ impl Sampler {
         device: &Device,
     ) -> Result<()> {
         let (rows, vocab_size) = (logits.num_rows(), logits.vocab_size());
-        let SamplerScratch { processed, sampling } = scratch;
+        let SamplerScratch { processed, sampling, gather, top } = scratch;
         let mut current = logits;
         if !processors.is_empty() {
             let fits = processed.view().layout().columns() >= rows * vocab_size;
@@ -120,17 +128,24 @@ impl Sampler {
         self.topk_topp_sampler.forward(tokens, current, metadata, purpose, sampling, device)?;
         let Some(logprobs) = output.logprobs else { return Ok(()) };
         if self.logprobs_mode == LogprobsMode::Raw {
-            return logprobs.gather(logits, &output.sampled_token_ids, device);
+            return logprobs.gather(logits, &output.sampled_token_ids, gather, top, device);
         }
         // The draw needed no distribution; logprobs do.
         self.topk_topp_sampler.filter(current, metadata, sampling, device)?;
-        logprobs.gather(sampling.filtered(rows)?.into(), &output.sampled_token_ids, device)
+        logprobs.gather(sampling.filtered(rows)?.into(), &output.sampled_token_ids, gather, top, device)
     }
 }
 
 impl LogprobsOutput<'_> {
-    fn gather(self, logits: Logits<'_>, tokens: &ViewMut<'_, i32>, device: &Device) -> Result<()> {
-        logits.gather_logprobs(self.sampled_logprobs, self.sampled_ranks, tokens.as_view(), device)?;
-        logits.top_logprobs(self.top_logprobs, self.top_token_ids, device)
+    fn gather(
+        self,
+        logits: Logits<'_>,
+        tokens: &ViewMut<'_, i32>,
+        gather: &mut Scratch,
+        top: &mut Scratch,
+        device: &Device,
+    ) -> Result<()> {
+        logits.gather_logprobs(self.sampled_logprobs, self.sampled_ranks, tokens.as_view(), gather, device)?;
+        logits.top_logprobs(self.top_logprobs, self.top_token_ids, top, device)
     }
 }

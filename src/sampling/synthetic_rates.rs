@@ -4,6 +4,7 @@
 use super::logits::Logits;
 use super::noise::InverseExponential;
 use super::rejection_sampler::SpecDecodeMetadata;
+use super::scratch::Scratch;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::Result;
@@ -15,6 +16,7 @@ use crate::view::{AsView, AsViewMut, View, ViewMut};
 #[derive(Debug)]
 pub(super) struct SyntheticScratch {
     target_probs: Buffer<f32>,
+    softmax: Scratch,
     uniform_probs: Buffer<f64>,
     noise: InverseExponential,
     recovered_token_ids: Buffer<i32>,
@@ -30,6 +32,7 @@ impl SyntheticScratch {
     ) -> Result<SyntheticScratch> {
         Ok(SyntheticScratch {
             target_probs: Buffer::zeros(device, max_tokens * vocab_size)?,
+            softmax: Scratch::new("softmax", max_tokens, vocab_size, device)?,
             uniform_probs: Buffer::zeros(device, max_tokens)?,
             noise: InverseExponential::new(device, use_fp64_gumbel, max_requests * vocab_size)?,
             recovered_token_ids: Buffer::zeros(device, max_tokens)?,
@@ -64,8 +67,8 @@ impl SyntheticScratch {
         device: &Device,
     ) -> Result<()> {
         let (tokens, vocab_size) = (target_logits.num_rows(), target_logits.vocab_size());
-        let SyntheticScratch { target_probs, uniform_probs, noise, recovered_token_ids } = self;
-        target_logits.softmax(target_probs.view_mut().matrix(tokens, vocab_size)?, temperature, device)?;
+        let SyntheticScratch { target_probs, softmax, uniform_probs, noise, recovered_token_ids } = self;
+        target_logits.softmax(target_probs.view_mut().matrix(tokens, vocab_size)?, temperature, softmax, device)?;
         let target_probs = target_probs.view().matrix(tokens, vocab_size)?;
         noise.draw(metadata.seeds, metadata.first_positions, Purpose::Recovery, vocab_size, device)?;
         noise.sample_recovered_tokens(

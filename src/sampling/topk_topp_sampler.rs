@@ -55,6 +55,10 @@ fn race_words(vocab_size: usize) -> usize {
     scratch_words("gumbel_sample", vocab_size)
 }
 
+fn greedy_words(vocab_size: usize) -> usize {
+    scratch_words("greedy_sample", vocab_size)
+}
+
 fn filtered_race_words(vocab_size: usize) -> usize {
     scratch_words("top_k_top_p_sample", vocab_size)
 }
@@ -208,7 +212,7 @@ impl TopKTopPSampler {
     ) -> Result<()> {
         let rows = self.rows(logits, scratch)?;
         if metadata.all_greedy {
-            return logits.argmax(output_token_ids, device);
+            return self.greedy(output_token_ids, logits, scratch, device);
         }
         let SamplingScratch { off, sampled_logits, sampled_noise, race, filtered_race, vocab_size, .. } = scratch;
         let sampled = sampled_logits.view_mut().slice(0..rows)?;
@@ -223,6 +227,19 @@ impl TopKTopPSampler {
                 logits.filtered_race(output_token_ids, sampled, noise, parts, filters, metadata, purpose, device)
             }
         })
+    }
+
+    /// The most likely token of each row, -1 where a row has none.
+    pub(super) fn greedy(
+        self,
+        output_token_ids: ViewMut<'_, i32>,
+        logits: Logits<'_>,
+        scratch: &mut SamplingScratch,
+        device: &Device,
+    ) -> Result<()> {
+        let rows = self.rows(logits, scratch)?;
+        let parts = scratch.race.view_mut().matrix(rows, greedy_words(scratch.vocab_size))?;
+        logits.greedy(output_token_ids, parts, device)
     }
 
     /// The number of rows, which the scratch must have room for.

@@ -3,6 +3,7 @@
 use crate::support::{on, on_each_arm, read};
 use half::{bf16, f16};
 use tidelock::kernels::{FilterLogits, FilterLogitsL, Softmax};
+use tidelock::sampling::Scratch;
 use tidelock::{AsView, AsViewMut, Device};
 
 const INF: f32 = f32::INFINITY;
@@ -53,8 +54,10 @@ fn softmax(device: &Device, logits: &[f32], temperature: f32) -> Vec<f32> {
     let vocab = logits.len();
     let mut probs = on(device, &vec![-77.0; vocab]);
     let (logits, temperature) = (on(device, logits), on(device, &[temperature]));
+    let mut scratch = Scratch::new("softmax", 1, vocab, device).expect("the device has memory");
     Softmax {
         probs: probs.view_mut().matrix(1, vocab).expect("it fits"),
+        scratch: scratch.rows(1).expect("it fits"),
         logits: logits.view().matrix(1, vocab).expect("it fits"),
         temperature: temperature.view(),
     }

@@ -4,17 +4,24 @@ use crate::filter::{in_order, normals};
 use crate::support::{on, on_each_arm, read};
 use half::{bf16, f16};
 use tidelock::kernels::{GatherLogprobs, GatherLogprobsL, LogSoftmax, LogSoftmaxL, TopLogprobs, TopLogprobsL};
+use tidelock::sampling::Scratch;
 use tidelock::{AsView, AsViewMut, Device};
 
 const INF: f32 = f32::INFINITY;
+
+fn scratch(kernel: &str, rows: usize, vocab: usize, device: &Device) -> Scratch {
+    Scratch::new(kernel, rows, vocab, device).expect("the device has memory")
+}
 
 /// The logprobs of every token of one row.
 fn log_softmax<L: LogSoftmaxL>(device: &Device, logits: &[L]) -> Vec<f32> {
     let vocab = logits.len();
     let mut logprobs = on(device, &vec![77.0; vocab]);
+    let mut scratch = scratch("log_softmax", 1, vocab, device);
     let logits = on(device, logits);
     LogSoftmax {
         logprobs: logprobs.view_mut().matrix(1, vocab).expect("it fits"),
+        scratch: scratch.rows(1).expect("it fits"),
         logits: logits.view().matrix(1, vocab).expect("it fits"),
     }
     .launch(device)
@@ -27,9 +34,11 @@ fn gather<L: GatherLogprobsL>(device: &Device, logits: &[L], token_ids: &[i32]) 
     let (rows, vocab) = (token_ids.len(), logits.len());
     let (mut logprobs, mut ranks) = (on(device, &vec![77.0; rows]), on(device, &vec![-77; rows]));
     let (logits, token_ids) = (on(device, &logits.repeat(rows)), on(device, token_ids));
+    let mut scratch = scratch("gather_logprobs", rows, vocab, device);
     GatherLogprobs {
         logprobs: logprobs.view_mut(),
         ranks: ranks.view_mut(),
+        scratch: scratch.rows(rows).expect("it fits"),
         logits: logits.view().matrix(rows, vocab).expect("it fits"),
         token_ids: token_ids.view(),
     }
@@ -43,9 +52,11 @@ fn top<L: TopLogprobsL>(device: &Device, logits: &[L], count: usize) -> Vec<(i32
     let (mut logprobs, mut token_ids) = (on(device, &vec![77.0; count]), on(device, &vec![-77; count]));
     let vocab = logits.len();
     let logits = on(device, logits);
+    let mut scratch = scratch("top_logprobs", 1, vocab, device);
     TopLogprobs {
         logprobs: logprobs.view_mut().matrix(1, count).expect("it fits"),
         token_ids: token_ids.view_mut().matrix(1, count).expect("it fits"),
+        scratch: scratch.rows(1).expect("it fits"),
         logits: logits.view().matrix(1, vocab).expect("it fits"),
     }
     .launch(device)
@@ -162,10 +173,13 @@ fn strides_are_honoured() {
         for padding in [1e9, INF, f32::NAN] {
             let logits = on(device, &[0.0, 9.0, padding, padding, 9.0, 0.0, padding, padding]);
             let logits = || logits.view().strided(2, 2, 4).expect("it fits");
+            let [mut top, mut all_scratch, mut gather] =
+                ["top_logprobs", "log_softmax", "gather_logprobs"].map(|kernel| scratch(kernel, 2, 2, device));
             let (mut logprobs, mut token_ids) = (on(device, &[77.0; 6]), on(device, &[-77; 8]));
             TopLogprobs {
                 logprobs: logprobs.view_mut().strided(2, 1, 3).expect("it fits"),
                 token_ids: token_ids.view_mut().slice(1..8).and_then(|v| v.strided(2, 3, 4)).expect("it fits"),
+                scratch: top.rows(2).expect("it fits"),
                 logits: logits(),
             }
             .launch(device)
@@ -173,6 +187,7 @@ fn strides_are_honoured() {
             TopLogprobs {
                 logprobs: logprobs.view_mut().strided(2, 2, 3).expect("it fits"),
                 token_ids: token_ids.view_mut().slice(1..8).and_then(|v| v.strided(2, 2, 4)).expect("it fits"),
+                scratch: top.rows(2).expect("it fits"),
                 logits: logits(),
             }
             .launch(device)
@@ -181,15 +196,20 @@ fn strides_are_honoured() {
             let logprobs = read(&logprobs);
             assert_eq!((logprobs[2], logprobs[5], logprobs[0]), (77.0, 77.0, logprobs[3]), "{padding} on {device}");
             let (mut all, mut ranks) = (on(device, &[77.0; 6]), on(device, &[-77; 2]));
-            LogSoftmax { logprobs: all.view_mut().strided(2, 2, 3).expect("it fits"), logits: logits() }
-                .launch(device)
-                .expect("the arguments fit");
+            LogSoftmax {
+                logprobs: all.view_mut().strided(2, 2, 3).expect("it fits"),
+                scratch: all_scratch.rows(2).expect("it fits"),
+                logits: logits(),
+            }
+            .launch(device)
+            .expect("the arguments fit");
             let all = read(&all);
             assert_eq!((all[1], all[2], all[0]), (logprobs[0], 77.0, logprobs[1]), "{padding} on {device}");
             let (mut chosen, token_ids) = (on(device, &[77.0; 2]), on(device, &[1, 1]));
             GatherLogprobs {
                 logprobs: chosen.view_mut(),
                 ranks: ranks.view_mut(),
+                scratch: gather.rows(2).expect("it fits"),
                 logits: logits(),
                 token_ids: token_ids.view(),
             }

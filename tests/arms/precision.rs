@@ -7,7 +7,7 @@ use tidelock::noise::time;
 use tidelock::philox::Stream;
 use tidelock::sampling::{
     InverseExponential, LogitsProcessors, LogprobsMode, Sampler, SamplerOutput, SamplerScratch, SamplingMetadata,
-    compute_probs_and_sample_next_token,
+    Scratch, compute_probs_and_sample_next_token,
 };
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
 
@@ -61,6 +61,7 @@ fn drafts_are_those_of_an_explicit_race_in_f64() {
         let (seed_buffer, position_buffer) = (on(device, &seeds), on(device, &positions));
         for use_fp64_gumbel in [false, true] {
             let mut noise = InverseExponential::new(device, use_fp64_gumbel, rows * VOCAB).expect("there is memory");
+            let mut scratch = Scratch::new("softmax", rows, VOCAB, device).expect("there is memory");
             let mut tokens = Buffer::zeros(device, rows).expect("there is memory");
             let mut probs = Buffer::zeros(device, rows * VOCAB).expect("there is memory");
             compute_probs_and_sample_next_token(
@@ -71,6 +72,7 @@ fn drafts_are_those_of_an_explicit_race_in_f64() {
                 seed_buffer.view(),
                 position_buffer.view(),
                 &mut noise,
+                &mut scratch,
                 device,
             )
             .expect("the arguments fit");

@@ -4,7 +4,7 @@ use crate::statistics::{assert_fits, count, softmax};
 use crate::support::{on, on_each_arm, read};
 use tidelock::sampling::{
     InverseExponential, Logits, LogitsProcessors, LogprobsMode, LogprobsOutput, RejectionSampler, RejectionScratch,
-    Sampler, SamplerOutput, SamplerScratch, SamplingMetadata, SpecDecodeMetadata, Verification,
+    Sampler, SamplerOutput, SamplerScratch, SamplingMetadata, Scratch, SpecDecodeMetadata, Verification,
     compute_probs_and_sample_next_token,
 };
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose};
@@ -108,6 +108,7 @@ fn draft(device: &Device, requests: usize, seeds: &Buffer<i64>, use_fp64_gumbel:
     let (input, temperature) = (rows(device, &DRAFT, requests), on(device, &vec![1f32; requests]));
     let positions = on(device, &vec![10i64; requests]);
     let mut noise = InverseExponential::new(device, use_fp64_gumbel, requests * VOCAB).expect("there is memory");
+    let mut scratch = Scratch::new("softmax", requests, VOCAB, device).expect("there is memory");
     let mut tokens = Buffer::zeros(device, requests).expect("there is memory");
     let mut probs = Buffer::zeros(device, requests * VOCAB).expect("there is memory");
     compute_probs_and_sample_next_token(
@@ -118,6 +119,7 @@ fn draft(device: &Device, requests: usize, seeds: &Buffer<i64>, use_fp64_gumbel:
         seeds.view(),
         positions.view(),
         &mut noise,
+        &mut scratch,
         device,
     )
     .expect("the arguments fit");

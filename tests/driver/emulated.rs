@@ -23,10 +23,46 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Kernels in CUDA C++, and the variants that are built: the first and the last, which have nothing in common.
-fn chosen() -> impl Iterator<Item = (&'static Kernel, [usize; 2])> {
+/// Larger cases, of kernels that cut a row into tiles: one with many blocks, one with more tiles than blocks, and one that is hostile.
+const LARGER: [(&str, &[&str]); 5] = [
+    ("greedy_sample", &["num_rows=3,vocab_size=50257", "num_rows=2,vocab_size=81920", "num_rows=40,vocab_size=8192"]),
+    ("softmax", &["num_rows=3,vocab_size=50257", "num_rows=1,vocab_size=270336", "num_rows=40,vocab_size=8192"]),
+    ("log_softmax", &["num_rows=3,vocab_size=50257", "num_rows=1,vocab_size=270336", "num_rows=40,vocab_size=8192"]),
+    (
+        "gather_logprobs",
+        &["num_rows=3,vocab_size=50257", "num_rows=1,vocab_size=270336", "num_rows=40,vocab_size=8192"],
+    ),
+    (
+        "top_logprobs",
+        &[
+            "num_rows=3,num_logprobs=20,vocab_size=50257",
+            "num_rows=1,num_logprobs=1,vocab_size=270336",
+            "num_rows=20,num_logprobs=20,vocab_size=16384",
+            "num_rows=3,num_logprobs=300,vocab_size=50256",
+            "num_rows=3,num_logprobs=1024,vocab_size=50256",
+        ],
+    ),
+];
+
+/// Kernels in CUDA C++, and the variants that are built: the first and the last, which have nothing in common, and the second of those that
+/// have larger cases.
+fn chosen() -> impl Iterator<Item = (&'static Kernel, Vec<usize>)> {
     let cuda = REGISTRY.iter().filter(|kernel| kernel.gpu.file.ends_with(".cu"));
-    cuda.map(|kernel| (*kernel, [0, kernel.variants.len() - 1]))
+    let has_larger = |kernel: &Kernel| LARGER.iter().any(|(name, _)| *name == kernel.name);
+    cuda.map(move |kernel| {
+        let last = kernel.variants.len() - 1;
+        (*kernel, if has_larger(kernel) { vec![0, 1, last] } else { vec![0, last] })
+    })
+}
+
+/// The larger cases of a kernel, of every type.
+fn larger(kernel: &'static Kernel) -> impl Iterator<Item = Case> {
+    let sizes = LARGER.iter().filter(|(name, _)| *name == kernel.name).flat_map(|(_, sizes)| *sizes);
+    let ids = sizes.flat_map(|sizes| {
+        let layouts = ["packed/declared", "packed/hostile", "padded16/hostile/1", "misaligned/hostile/2"];
+        layouts.into_iter().flat_map(move |layout| ["f32", "bf16"].map(|dtype| format!("{dtype}/{sizes}/{layout}")))
+    });
+    ids.map(move |id| Case::parse(kernel, &id).expect("it is a case"))
 }
 
 /// What CUDA C++ calls an element type of Triton's.
@@ -84,7 +120,8 @@ fn built() -> Option<PathBuf> {
     fs::copy(root().join("tests/driver/emulated/ptx.cuh"), folder.join("ptx.cuh")).expect("the folder can be written");
     let macros = macros();
     for (kernel, indices) in chosen() {
-        let builds = indices.map(|index| build(&folder, kernel, index, &macros[kernel.variants[index].name]));
+        let start = |index: usize| build(&folder, kernel, index, &macros[kernel.variants[index].name]);
+        let builds: Vec<_> = indices.into_iter().map(start).collect();
         for child in builds {
             let status = child?.wait().expect("the compiler ends");
             assert!(status.success(), "{} compiles for the CPU", kernel.name);
@@ -110,12 +147,13 @@ fn parity() {
     }
     let device = alone();
     for (kernel, indices) in chosen() {
-        let is_run = |case: &&Case| {
+        let is_run = |case: &Case| {
             case.variant_index().is_some_and(|index| indices.contains(&index)) && case.elements() <= MOST_ELEMENTS
         };
-        let cases = standard(kernel);
-        let cases: Vec<&Case> = cases.iter().filter(is_run).collect();
-        for index in indices {
+        let is_built = |case: &Case| case.variant_index().is_some_and(|index| indices.contains(&index));
+        let cases = standard(kernel).into_iter().filter(is_run).chain(larger(kernel).filter(is_built));
+        let cases: Vec<Case> = cases.collect();
+        for &index in &indices {
             let has_cases = cases.iter().any(|case| case.variant_index() == Some(index));
             assert!(has_cases, "{} has small cases", kernel.variants[index].name);
         }

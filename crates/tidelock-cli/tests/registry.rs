@@ -95,7 +95,7 @@ fn check_fails_where_something_drifts() {
     std::fs::write(&kernel, text + "\n# changed\n").unwrap();
     let run = tidelock_with("check --root", &[folder.path()]);
     assert_eq!(run.code, 1);
-    assert!(run.stdout.contains("FAIL  softmax/softmax"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL  softmax/widen_logits"), "{}", run.stdout);
     assert!(run.stdout.contains("kernels/softmax.py changed since its PTX was compiled"), "{}", run.stdout);
     let run = tidelock_with("check --format json --root", &[folder.path()]);
     let json: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -5,6 +5,7 @@ use std::error::Error;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::stream::{Stream, StreamFlags};
 use tidelock::kernels::Softmax;
+use tidelock::sampling::{Scratch, scratch_words};
 use tidelock::{AsView, AsViewMut, Device};
 use tidelock_cust::Worker;
 
@@ -22,18 +23,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (logits_on_gpu, temperatures_on_gpu) =
         (DeviceBuffer::from_slice(&logits)?, DeviceBuffer::from_slice(&temperatures)?);
     let mut probs_on_gpu = DeviceBuffer::from_slice(&vec![0f32; ROWS * COLUMNS])?;
+    let words = scratch_words("softmax", COLUMNS);
+    let mut scratch_on_gpu = DeviceBuffer::from_slice(&vec![0i64; ROWS * words])?;
     // SAFETY: the buffers are of the context that is current, are used by nothing else, and live until the work is done.
     let (probs, scores, temperature) =
         unsafe { (worker.view_mut(&mut probs_on_gpu), worker.view(&logits_on_gpu), worker.view(&temperatures_on_gpu)) };
-    Softmax { probs: probs.matrix(ROWS, COLUMNS)?, logits: scores.matrix(ROWS, COLUMNS)?, temperature }
+    // SAFETY: as above.
+    let scratch = unsafe { worker.view_mut(&mut scratch_on_gpu) }.matrix(ROWS, words)?;
+    Softmax { probs: probs.matrix(ROWS, COLUMNS)?, scratch, logits: scores.matrix(ROWS, COLUMNS)?, temperature }
         .launch(worker.device())?;
     stream.synchronize()?;
     let mut on_gpu = vec![0f32; ROWS * COLUMNS];
     probs_on_gpu.copy_to(&mut on_gpu)?;
 
     let mut on_cpu = vec![0f32; ROWS * COLUMNS];
+    let mut scratch = Scratch::new("softmax", ROWS, COLUMNS, &Device::Cpu)?;
     Softmax {
         probs: on_cpu.view_mut().matrix(ROWS, COLUMNS)?,
+        scratch: scratch.rows(ROWS)?,
         logits: logits.view().matrix(ROWS, COLUMNS)?,
         temperature: temperatures.view(),
     }

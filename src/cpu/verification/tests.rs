@@ -5,6 +5,7 @@ use crate::kernels::{
     DrawInverseExponential, DrawUniformProbs, RejectionRandomSample, SampleRecoveredTokens, Softmax as SoftmaxKernel,
 };
 use crate::layout::Layout;
+use crate::sampling::Scratch;
 use crate::{AsView, AsViewMut, Device};
 
 const VOCAB: usize = 200;
@@ -74,8 +75,10 @@ macro_rules! check {
             let (mut probs, mut uniform) = (vec![0.0_f32; 12 * VOCAB], vec![0.0_f64; 12]);
             let (mut inv_q, mut recovered) = (vec![0.0 as $noise; 5 * VOCAB], vec![0; 12]);
             let mut expected = vec![-7; 5 * (MOST + 1)];
+            let mut scratch = Scratch::new("softmax", 12, VOCAB, &device).unwrap();
             SoftmaxKernel {
                 probs: probs.view_mut().matrix(12, VOCAB).unwrap(),
+                scratch: scratch.rows(12).unwrap(),
                 logits: batch.logits.view().matrix(12, VOCAB).unwrap(),
                 temperature: batch.expanded(&batch.temperature, 1.0).view(),
             }

@@ -38,6 +38,10 @@ struct float2 {
 struct int4 {
     int x, y, z, w;
 };
+struct float4 {
+    float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 // ---- Threads that take turns -------------------------------------------------------------------------------------------------------
 
@@ -180,6 +184,13 @@ T __shfl_up_sync(unsigned, T value, int lanes) {
 inline int __reduce_max_sync(unsigned, int value) {
     Lanes<int> lanes(value);
     return *std::max_element(lanes.of, lanes.of + 32);
+}
+
+inline int __reduce_add_sync(unsigned, int value) {
+    Lanes<int> lanes(value);
+    unsigned sum = 0;
+    for (int its : lanes.of) sum += (unsigned)its;
+    return (int)sum;
 }
 
 inline unsigned __ballot_sync(unsigned, bool value) {

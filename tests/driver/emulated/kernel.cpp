@@ -23,8 +23,8 @@ extern "C" void emulate(unsigned x, unsigned y, unsigned threads, void** slots) 
     gridDim = {x, y, 1};
     blockDim = {threads, 1, 1};
     body = [slots] { call(EMULATED_KERNEL, slots); };
-    // As on a GPU, some blocks run at a time, the first ones first. Those of a row wait for each other, and there are fewer of them.
-    const unsigned AT_A_TIME = 32;
+    // As on a GPU, some blocks run at a time, the first ones first. Those of a row wait for each other, and there are no more of them.
+    const unsigned AT_A_TIME = 64;
     std::atomic<unsigned> next(0);
     std::vector<std::thread> processors;
     for (unsigned i = 0; i < min(AT_A_TIME, x * y); i++) {

@@ -9,7 +9,7 @@ use anyhow::Context;
 use rayon::prelude::*;
 use tidelock::kernels::{GumbelSample, Softmax};
 use tidelock::philox::Stream;
-use tidelock::sampling::scratch_words;
+use tidelock::sampling::{Scratch, scratch_words};
 use tidelock::{AsView, AsViewMut, Device, Purpose, Result};
 
 use super::definition::{Case, Layer};
@@ -113,8 +113,14 @@ fn normal(rows: usize, vocab: usize, purpose: i32) -> Vec<f32> {
 fn softmax(logits: &[f32], rows: usize, vocab: usize) -> Result<Vec<f32>> {
     let mut probs = vec![0f32; rows * vocab];
     let (logits, temperature) = (logits.view().matrix(rows, vocab)?, vec![1.0; rows]);
-    let probs_view = probs.view_mut().matrix(rows, vocab)?;
-    Softmax { probs: probs_view, logits, temperature: temperature.view() }.launch(&Device::Cpu)?;
+    let mut scratch = Scratch::new("softmax", rows, vocab, &Device::Cpu)?;
+    Softmax {
+        probs: probs.view_mut().matrix(rows, vocab)?,
+        scratch: scratch.rows(rows)?,
+        logits,
+        temperature: temperature.view(),
+    }
+    .launch(&Device::Cpu)?;
     Ok(probs)
 }
 

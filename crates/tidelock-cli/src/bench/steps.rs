@@ -1,7 +1,7 @@
 //! One step of each layer, with all its memory on a device, ready to be run again and again.
 
 use tidelock::kernels::LogSoftmax;
-use tidelock::sampling::{Logits, SamplingMetadata, SamplingScratch, TopKTopPSampler};
+use tidelock::sampling::{Logits, SamplingMetadata, SamplingScratch, Scratch, TopKTopPSampler};
 use tidelock::{AsView, AsViewMut, Buffer, Device, Purpose, Result, bf16};
 
 use super::definition::{Case, Layer, LogitsType};
@@ -127,17 +127,24 @@ struct Distribution {
     values: Buffer<f32>,
     columns: usize,
     token_ids: Buffer<i32>,
+    scratch: Scratch,
 }
 
 impl Distribution {
     fn new(case: &Case<'_>, rows: Rows) -> Result<Distribution> {
         let top = case.workload.layer == Layer::TopLogprobs;
         let columns = if top { case.top_logprobs } else { rows.vocab_size };
+        let kernel = match case.workload.layer {
+            Layer::Softmax => "softmax",
+            Layer::TopLogprobs => "top_logprobs",
+            _ => "log_softmax",
+        };
         Ok(Distribution {
             layer: case.workload.layer,
             values: Buffer::zeros(&rows.device, rows.rows * columns)?,
             columns,
             token_ids: Buffer::zeros(&rows.device, if top { rows.rows * columns } else { 0 })?,
+            scratch: Scratch::new(kernel, rows.rows, rows.vocab_size, &rows.device)?,
             rows,
         })
     }
@@ -145,19 +152,21 @@ impl Distribution {
 
 impl Step for Distribution {
     fn run(&mut self) -> Result<()> {
-        let Distribution { rows, layer, values, columns, token_ids } = self;
+        let Distribution { rows, layer, values, columns, token_ids, scratch } = self;
         let (values, device) = (values.view_mut().matrix(rows.rows, *columns)?, &rows.device);
         match (&layer, &rows.logits) {
-            (Layer::Softmax, _) => rows.logits()?.softmax(values, rows.temperature.view(), device),
+            (Layer::Softmax, _) => rows.logits()?.softmax(values, rows.temperature.view(), scratch, device),
             (Layer::TopLogprobs, _) => {
                 let token_ids = token_ids.view_mut().matrix(rows.rows, *columns)?;
-                rows.logits()?.top_logprobs(values, token_ids, device)
+                rows.logits()?.top_logprobs(values, token_ids, scratch, device)
             }
             (_, Typed::F32(logits)) => {
-                LogSoftmax { logprobs: values, logits: logits.view().matrix(rows.rows, *columns)? }.launch(device)
+                let (scratch, logits) = (scratch.rows(rows.rows)?, logits.view().matrix(rows.rows, *columns)?);
+                LogSoftmax { logprobs: values, scratch, logits }.launch(device)
             }
             (_, Typed::Bf16(logits)) => {
-                LogSoftmax { logprobs: values, logits: logits.view().matrix(rows.rows, *columns)? }.launch(device)
+                let (scratch, logits) = (scratch.rows(rows.rows)?, logits.view().matrix(rows.rows, *columns)?);
+                LogSoftmax { logprobs: values, scratch, logits }.launch(device)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use tidelock::sampling::{
     LogitsProcessors, LogprobsMode, RejectionSampler, RejectionScratch, Sampler, SamplerOutput, SamplerScratch,
-    SamplingMetadata, SpecDecodeMetadata,
+    SamplingMetadata, Scratch, SpecDecodeMetadata,
 };
 use tidelock::{AsView, AsViewMut, Buffer, Device, Result};
 
@@ -42,6 +42,7 @@ struct Draft {
     logits: Logits,
     temperature: Buffer<f32>,
     probs: Buffer<f32>,
+    scratch: Scratch,
 }
 
 impl Step {
@@ -58,6 +59,7 @@ impl Step {
             Ok(Draft {
                 temperature: Buffer::from_slice(device, &vec![temperature; num_tokens])?,
                 probs: Buffer::zeros(device, num_tokens * vocab_size)?,
+                scratch: Scratch::new("softmax", num_tokens, vocab_size, device)?,
                 logits,
             })
         };
@@ -92,9 +94,9 @@ impl Step {
 
     /// Launches the kernels.
     pub fn run(&mut self) -> Result<()> {
-        if let Some(Draft { logits, temperature, probs }) = &mut self.draft {
+        if let Some(Draft { logits, temperature, probs, scratch }) = &mut self.draft {
             let probs = probs.view_mut().matrix(logits.rows, logits.vocab_size)?;
-            logits.view()?.softmax(probs, temperature.view(), &self.device)?;
+            logits.view()?.softmax(probs, temperature.view(), scratch, &self.device)?;
         }
         self.sample_bonus_tokens()?;
         self.verify()
