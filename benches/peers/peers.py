@@ -212,16 +212,24 @@ def with_flashinfer(inputs):
     return flashinfer.sampling, {"seed": seed, "offset": offset}
 
 
+def advancing(step, state):
+    """How long a step takes depends on its draws, so no two replays have the same; the clock stands still meanwhile."""
+    step.between = lambda: state["offset"].add_(4096)
+    return step
+
+
 def flashinfer_sample(inputs):
     (sampling, state), case = with_flashinfer(inputs), inputs.case
     logits, top_k, top_p = inputs.logits(), case["top_k"], case["top_p"]
     if top_k is not None and top_p is not None:  # top-p of what top-k left, as all here do it
-        return lambda: sampling.top_k_top_p_sampling_from_logits(logits, top_k, top_p, filter_apply_order="top_k_first", **state)
-    if top_k is not None:
-        return lambda: sampling.top_k_sampling_from_probs(sampling.softmax(logits), top_k, **state)
-    if top_p is not None:
-        return lambda: sampling.top_p_sampling_from_probs(sampling.softmax(logits), top_p, **state)
-    return lambda: sampling.sampling_from_logits(logits, **state)
+        step = lambda: sampling.top_k_top_p_sampling_from_logits(logits, top_k, top_p, filter_apply_order="top_k_first", **state)
+    elif top_k is not None:
+        step = lambda: sampling.top_k_sampling_from_probs(sampling.softmax(logits), top_k, **state)
+    elif top_p is not None:
+        step = lambda: sampling.top_p_sampling_from_probs(sampling.softmax(logits), top_p, **state)
+    else:
+        step = lambda: sampling.sampling_from_logits(logits, **state)
+    return advancing(step, state)
 
 
 def flashinfer_softmax(inputs):
@@ -236,7 +244,7 @@ def flashinfer_verify_probs(inputs):
     target = inputs.matrix("target_probs").view(batch, drafts, vocab)
     target = torch.cat([target, target[:, -1:]], dim=1).contiguous()  # it draws the bonus token, too
     counts = [torch.zeros(batch, dtype=torch.int32, device=inputs.device) for _ in range(2)]  # it adds to them
-    return lambda: sampling.chain_speculative_sampling(draft, tokens, target, *counts, **state)
+    return advancing(lambda: sampling.chain_speculative_sampling(draft, tokens, target, *counts, **state), state)
 
 
 PEERS = {
@@ -275,6 +283,7 @@ def time_on_gpu(step, replays, cache):
             run = step
         events = []
         for _ in range(WARM_UP + replays):
+            getattr(step, "between", lambda: None)()
             cache.zero_()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record(stream)
