@@ -7,7 +7,7 @@ The last argument is a folder with `cases.json` and files of raw values; the ans
 
 torch       what a step does in plain PyTorch, as vLLM's V1 does it: softmax, exponential_, div, argmax; sorts for top-k and top-p
 triton      one Triton kernel written for this comparison: a Gumbel race with one program a row, as engines have it
-flashinfer  FlashInfer's sampling, where it can be imported
+flashinfer  FlashInfer's sampling as its documentation says to call it, where it can be imported; its noise is f32 throughout
 
 On a GPU a step is captured into a CUDA graph, its replays are timed between events, and a buffer larger than the cache is written
 before each. On a CPU torch has two threads.
@@ -27,8 +27,10 @@ except ImportError:  # on a CPU there is none
     triton = None
 try:
     import flashinfer
-except ImportError:
-    flashinfer = None
+    import flashinfer.sampling
+    no_flashinfer = None
+except Exception as error:  # it asks for more than packages when it is imported
+    flashinfer, no_flashinfer = None, error
 
 WARM_UP = 5
 CPU_THREADS = 2
@@ -201,31 +203,48 @@ def triton_sample(inputs):
 
 
 def with_flashinfer(inputs):
+    """FlashInfer's sampling, and its random state: on the GPU, since a step that asks torch's generator cannot be captured."""
     if flashinfer is None:
-        raise Skip("FlashInfer cannot be imported")
+        raise Skip(f"FlashInfer cannot be imported: {no_flashinfer}")
     if inputs.device.type != "cuda":
         raise Skip("it needs a GPU")
-    return flashinfer.sampling
+    seed, offset = (torch.tensor([value], dtype=torch.int64, device=inputs.device) for value in (7, 0))
+    return flashinfer.sampling, {"seed": seed, "offset": offset}
+
+
+def advancing(step, state):
+    """How long a step takes depends on its draws, so no two replays have the same; the clock stands still meanwhile."""
+    step.between = lambda: state["offset"].add_(4096)
+    return step
 
 
 def flashinfer_sample(inputs):
-    sampling, case = with_flashinfer(inputs), inputs.case
-    logits = inputs.logits().float()
-    probs = lambda: logits.softmax(dim=-1)
-    if case["top_k"] is not None and case["top_p"] is not None:
-        return lambda: sampling.top_k_top_p_sampling_from_probs(probs(), case["top_k"], case["top_p"], filter_apply_order="joint")
-    if case["top_p"] is not None:
-        return lambda: sampling.top_p_sampling_from_probs(probs(), case["top_p"])
-    return lambda: sampling.sampling_from_logits(logits)
+    (sampling, state), case = with_flashinfer(inputs), inputs.case
+    logits, top_k, top_p = inputs.logits(), case["top_k"], case["top_p"]
+    if top_k is not None and top_p is not None:  # top-p of what top-k left, as all here do it
+        step = lambda: sampling.top_k_top_p_sampling_from_logits(logits, top_k, top_p, filter_apply_order="top_k_first", **state)
+    elif top_k is not None:
+        step = lambda: sampling.top_k_sampling_from_probs(sampling.softmax(logits), top_k, **state)
+    elif top_p is not None:
+        step = lambda: sampling.top_p_sampling_from_probs(sampling.softmax(logits), top_p, **state)
+    else:
+        step = lambda: sampling.sampling_from_logits(logits, **state)
+    return advancing(step, state)
+
+
+def flashinfer_softmax(inputs):
+    (sampling, _), logits = with_flashinfer(inputs), inputs.logits()
+    return lambda: sampling.softmax(logits)
 
 
 def flashinfer_verify_probs(inputs):
-    sampling = with_flashinfer(inputs)
+    sampling, state = with_flashinfer(inputs)
     batch, drafts, vocab = inputs.batch, inputs.case["drafts"], inputs.vocab
     draft, tokens = inputs.matrix("draft_probs").view(batch, drafts, vocab), inputs.tokens().view(batch, drafts)
     target = inputs.matrix("target_probs").view(batch, drafts, vocab)
     target = torch.cat([target, target[:, -1:]], dim=1).contiguous()  # it draws the bonus token, too
-    return lambda: sampling.chain_speculative_sampling(draft, tokens, target)
+    counts = [torch.zeros(batch, dtype=torch.int32, device=inputs.device) for _ in range(2)]  # it adds to them
+    return advancing(lambda: sampling.chain_speculative_sampling(draft, tokens, target, *counts, **state), state)
 
 
 PEERS = {
@@ -238,6 +257,7 @@ PEERS = {
     ("torch", "verify"): torch_verify,
     ("triton", "sample"): triton_sample,
     ("flashinfer", "sample"): flashinfer_sample,
+    ("flashinfer", "softmax"): flashinfer_softmax,
     ("flashinfer", "verify_probs"): flashinfer_verify_probs,
 }  # yapf: disable
 
@@ -245,6 +265,7 @@ PEERS = {
 
 
 def time_on_gpu(step, replays, cache):
+    torch.cuda.synchronize()  # what the inputs are made with runs on another stream
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -262,6 +283,7 @@ def time_on_gpu(step, replays, cache):
             run = step
         events = []
         for _ in range(WARM_UP + replays):
+            getattr(step, "between", lambda: None)()
             cache.zero_()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record(stream)
