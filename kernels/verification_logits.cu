@@ -1,6 +1,6 @@
 // Verifying drafts from the target's logits, softmax and temperature included; see verification.cu.
 //
-// The blocks of a request look at a position together: each has tiles of the row, whose sums make the normaliser as softmax.py makes it. When
+// The blocks of a request look at a position together: each has tiles of the row, whose sums make the normaliser as softmax.cu makes it. When
 // all are there, each block knows whether the draft is kept; if it is, they go on to the next position, and if not they race the row.
 
 #include "verification.cuh"
@@ -47,7 +47,7 @@ rejection_sample_from_logits_kernel(int* output_token_ids, T_recovered_noise* re
                                     int max_spec_len, int num_tokens, int vocab_size, int64_t draft_probs_stride,
                                     int64_t target_logits_stride) {
     typedef Softmax<T_target_logits> Target;
-    const int SUM_TILE = 4096; // columns whose weights are summed before they are measured from the row's largest, as in mass.py
+    const int SUM_TILE = 4096; // columns whose weights are summed before they are measured from the row's largest, as in src/cpu/mass.rs
     __shared__ Contenders contenders;
     __shared__ float row_top, row_part;
     int parts = gridDim.y, tiles = (int)(((long long)vocab_size + SUM_TILE - 1) / SUM_TILE);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tidelock::{Device, REGISTRY};
-use tidelock_parity::{Record, Survey, Verdict, compare, standard, survey, verify_survey};
+use tidelock::{DType, Device, REGISTRY};
+use tidelock_parity::{Case, Record, Survey, Verdict, compare, standard, survey, verify_survey};
 
 /// The standard cases on the CPU arm: none panics, writes outside its tensors, or gives two results.
 fn cpu() -> &'static Survey {
@@ -57,6 +57,20 @@ fn the_cpu_arm_gives_what_a_gpu_gave() {
         wrong.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );
+}
+
+/// What the example of `crates/tidelock-cust` recorded; it cannot be built without CUDA, so its record is held to here.
+#[test]
+fn the_cpu_arm_gives_what_a_gpu_gave_through_cust() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/tidelock-cust/records");
+    let Some(record) = Record::load(&folder, "softmax").unwrap_or_else(|error| panic!("{error}")) else {
+        return eprintln!("no record of cust: run the example of crates/tidelock-cust on a GPU");
+    };
+    let ran = |case: &Case| case.kernel.name == "softmax" && case.types == [DType::F32];
+    let cases = cpu().cases.iter().filter(|surveyed| ran(&surveyed.case)).cloned().collect();
+    for outcome in verify_survey(&record, &Survey { cases }) {
+        assert!(outcome.verdict == Verdict::Agrees, "{outcome}: this one was made by `{}`", record.made.command);
+    }
 }
 
 #[test]

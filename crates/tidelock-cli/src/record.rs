@@ -3,16 +3,14 @@
 //! The standard cases are run and their digests kept; then both arms are compared on random cases. Records are written only
 //! when that found no difference.
 
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::anyhow;
 use clap::Args;
 use tidelock::{Device, REGISTRY};
 use tidelock_parity::{Meta, record};
-use time::OffsetDateTime;
 
 use crate::parity;
 use crate::progress::Progress;
@@ -38,7 +36,8 @@ impl Arguments {
     /// Makes the records and writes them.
     pub fn run(self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
         let device: Device = self.device.parse()?;
-        let meta = self.meta(&device)?;
+        let command = format!("tidelock record --device {device} --rows {}", self.rows);
+        let meta = Meta::today(&device, command).map_err(|error| anyhow!("--device: {error}"))?;
         let progress = Progress::new();
         let tell =
             |at: tidelock_parity::Progress| progress.say_done(&format!("{}, cases run", at.kernel), at.done, at.total);
@@ -59,24 +58,4 @@ impl Arguments {
         }
         Ok(ExitCode::SUCCESS)
     }
-
-    fn meta(&self, device: &Device) -> anyhow::Result<Meta> {
-        let Device::Cuda(cuda) = device else { bail!("--device: expected a GPU to record, got {device}") };
-        Ok(Meta {
-            card: cuda.stream().context().name().context("the driver does not say the GPU's name")?,
-            driver: driver_version(),
-            date: OffsetDateTime::now_utc().date().to_string(),
-            command: format!("tidelock record --device {device} --rows {}", self.rows),
-        })
-    }
-}
-
-/// The version that the kernel module of the driver says it has.
-pub fn driver_version() -> String {
-    let version =
-        fs::read_to_string("/sys/module/nvidia/version").or_else(|_| fs::read_to_string("/proc/driver/nvidia/version"));
-    let version = version.unwrap_or_default();
-    let number =
-        |word: &&str| word.contains('.') && word.chars().all(|letter| letter == '.' || letter.is_ascii_digit());
-    version.split_whitespace().find(number).unwrap_or("unknown").to_string()
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidelock::{Device, Kernel};
 
 use crate::error::{Error, Result};
+use crate::meta::Meta;
 use crate::survey::{Progress, Survey, survey};
 use crate::sweep::Summary;
 
@@ -25,20 +26,6 @@ pub struct Record {
     pub made: Meta,
     /// By kernel.
     pub kernels: BTreeMap<String, KernelRecord>,
-}
-
-/// Where, when and how a record was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Meta {
-    /// The GPU.
-    pub card: String,
-    /// Its driver.
-    pub driver: String,
-    /// The day, as year-month-day.
-    pub date: String,
-    /// The command that made the record, ready to be run again.
-    pub command: String,
 }
 
 /// What one kernel gave.

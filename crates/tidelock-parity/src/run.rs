@@ -1,7 +1,9 @@
 //! Runs a case on a device, through the same launch that a worker uses.
 
+use std::any::Any;
+
 use tidelock::kernel::{Access, ByValue, ParamKind};
-use tidelock::{Argument, AsView, AsViewMut, Buffer, DType, Device, Scalar};
+use tidelock::{Argument, AsView, AsViewMut, Buffer, DType, Device, Element, Scalar};
 
 use crate::case::Case;
 use crate::geometry::Placement;
@@ -66,6 +68,14 @@ impl Inputs {
         &self.case
     }
 
+    /// The buffer of tensor `param`, and where the tensor lies in it, for whoever runs the case in memory of another library;
+    /// `None` where the tensor is absent or of another type.
+    pub fn tensor<T: Element>(&self, param: usize) -> Option<(Placement, &[T])> {
+        let Input::Tensor(tensor) = self.arguments.get(param)? else { return None };
+        let tensor: &dyn Any = &**tensor;
+        tensor.downcast_ref::<Placed<Vec<T>>>().map(|placed| (placed.placement, &*placed.buffer))
+    }
+
     /// Runs the case on `device`, and gives what it wrote once that is done.
     ///
     /// # Errors
@@ -102,7 +112,7 @@ impl Inputs {
 }
 
 /// A buffer in host memory whose element type is known at run time only.
-trait HostTensor: Send + Sync {
+trait HostTensor: Any + Send + Sync {
     fn upload(&self, device: &Device) -> tidelock::Result<Box<dyn DeviceTensor>>;
 }
 
@@ -158,5 +168,20 @@ impl<T: Sample> DeviceTensor for Placed<Buffer<T>> {
         let mut bytes = Vec::new();
         T::append_bytes(&self.buffer.to_vec()?, &mut bytes);
         Ok(Some((self.placement, bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::DRAWS;
+
+    #[test]
+    fn a_buffer_is_of_its_type() {
+        let case = Case::parse(&DRAWS, "f32/rows=2,length=5/padded/declared").unwrap();
+        let inputs = Inputs::new(&case);
+        let (placement, logits) = inputs.tensor::<f32>(1).unwrap();
+        assert_eq!((placement, logits.len()), (case.placement(1).unwrap(), placement.length));
+        assert!(inputs.tensor::<f64>(1).is_none() && inputs.tensor::<f32>(DRAWS.params.len()).is_none());
     }
 }

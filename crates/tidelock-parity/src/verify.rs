@@ -96,7 +96,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::record::{FORMAT, KernelRecord, Meta, VariantRecord};
+    use crate::meta::Meta;
+    use crate::record::{FORMAT, KernelRecord, VariantRecord};
     use crate::survey::Surveyed;
     use crate::testing::DRAWS;
 

@@ -58,7 +58,7 @@ impl Report {
     pub fn new(device: &Device, replays: usize, flushed_bytes: usize, bandwidth: f64) -> anyhow::Result<Report> {
         let (card, driver) = match device {
             Device::Cpu => (format!("cpu, {} threads", rayon::current_num_threads()), None),
-            Device::Cuda(cuda) => (cuda.stream().context().name()?, Some(crate::record::driver_version())),
+            Device::Cuda(cuda) => (cuda.stream().context().name()?, Some(tidelock_parity::driver_version())),
         };
         Ok(Report {
             format: FORMAT,
