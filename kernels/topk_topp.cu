@@ -132,7 +132,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
             bool kept = !(top > -INF) || row.passes_min_p(best.weight, top);
             if (top > -INF && kept && row.top_p < 1) {
                 int entry = noting.entry(best.weight);
-                Verdict verdict = entry >= cut.kept ? KEPT : entry <= cut.dropped ? DROPPED : UNCLEAR;
+                Verdict verdict = !is_cut ? UNCLEAR : entry >= cut.kept ? KEPT : entry <= cut.dropped ? DROPPED : UNCLEAR;
                 // What is left open is told by the bins, then by reading the row again, and then exactly.
                 Before its_place = {best.weight, best.column};
                 if (verdict == UNCLEAR && is_cut) {
