@@ -11,7 +11,7 @@ from html import escape
 WIDTH, ROW, LEFT, RIGHT = 900, 16, 210, 40
 LEAST, MOST = 0.1, 10_000  # microseconds
 MARKS = {"limit": ("#888", "|"), "tidelock": ("#0a7d4f", "●"), "torch": ("#d9480f", "◆"), "triton": ("#7048e8", "▲"),
-         "flashinfer": ("#1971c2", "■")}  # yapf: disable
+         "flashinfer": ("#1971c2", "■"), "read": ("#888", "○")}  # yapf: disable
 
 
 def place(micros):

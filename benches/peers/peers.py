@@ -7,6 +7,7 @@ The last argument is a folder with `cases.json` and files of raw values; the ans
 
 torch       what a step does in plain PyTorch, as vLLM's V1 does it: softmax, exponential_, div, argmax; sorts for top-k and top-p
 triton      one Triton kernel written for this comparison: a Gumbel race with one program a row, as engines have it
+read        no peer: one read of what a step has to read, by a Triton kernel that does nothing else
 flashinfer  FlashInfer's sampling as its documentation says to call it, where it can be imported; its noise is f32 throughout
 
 On a GPU a step is captured into a CUDA graph, its replays are timed between events, and a buffer larger than the cache is written
@@ -247,7 +248,49 @@ def flashinfer_verify_probs(inputs):
     return advancing(lambda: sampling.chain_speculative_sampling(draft, tokens, target, *counts, **state), state)
 
 
+# ---- Reading alone: no step can be faster ----------------------------------------------------------------------------
+
+if triton is not None:
+
+    @triton.jit
+    def read_kernel(values, found, number, BLOCK_SIZE: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(values + offsets, mask=offsets < number, other=float("-inf"))
+        tl.store(found + tl.program_id(0), tl.max(x.to(tl.float32)))
+
+
+READERS = [(2048, 4), (4096, 4), (4096, 8), (8192, 8), (16384, 16)]  # elements and warps of a program
+
+
+def reading(values, device):
+    """One read of all values, by the quickest of a few ways."""
+    if triton is None:
+        raise Skip("there is no triton here")
+    number = values.numel()
+    found = torch.empty(-(-number // min(block for block, _ in READERS)), dtype=torch.float32, device=device)
+    cache = torch.empty(1 << 28, dtype=torch.uint8, device=device)
+
+    def reader(block, warps):
+        return lambda: read_kernel[(-(-number // block),)](values, found, number, BLOCK_SIZE=block, num_warps=warps)
+
+    steps = [reader(*how) for how in READERS]
+    return min(steps, key=lambda step: sorted(time_on_gpu(step, 11, cache))[5])
+
+
+def read_logits(inputs):
+    return reading(inputs.logits().flatten(), inputs.device)
+
+
+def read_probs(inputs):
+    rows = (inputs.matrix(name)[:inputs.batch].flatten() for name in ("target_probs", "draft_probs"))
+    return reading(torch.cat(list(rows)), inputs.device)
+
+
 PEERS = {
+    ("read", "sample"): read_logits,
+    ("read", "argmax"): read_logits,
+    ("read", "top_logprobs"): read_logits,
+    ("read", "verify_probs"): read_probs,
     ("torch", "sample"): torch_sample,
     ("torch", "argmax"): torch_argmax,
     ("torch", "softmax"): torch_softmax,
