@@ -139,6 +139,8 @@ inline int __syncthreads_count(int value) {
     return count;
 }
 
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 inline int __syncthreads_or(int value) { return __syncthreads_count(value) != 0; }
 
 // What each lane gives, in all of them.
