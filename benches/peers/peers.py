@@ -11,7 +11,7 @@ read        no peer: one read of what a step has to read, by a Triton kernel tha
 flashinfer  FlashInfer's sampling as its documentation says to call it, where it can be imported; its noise is f32 throughout
 
 On a GPU a step is captured into a CUDA graph, its replays are timed between events, and a buffer larger than the cache is written
-before each. On a CPU torch has two threads.
+before each; where `flush` is "read", another one is read after that. On a CPU torch has two threads.
 """
 
 import json
@@ -47,8 +47,8 @@ class Skip(Exception):
 class Inputs:
     """The tensors of one case, on its device."""
 
-    def __init__(self, case, folder, device):
-        self.case, self.folder, self.device = case, folder, device
+    def __init__(self, case, folder, device, cache):
+        self.case, self.folder, self.device, self.cache = case, folder, device, cache
         self.rows, self.vocab, self.batch = case["rows"], case["vocab_size"], case["batch"]
         self.noise_type = torch.float64 if case["use_fp64_gumbel"] else torch.float32
 
@@ -262,13 +262,12 @@ if triton is not None:
 READERS = [(2048, 4), (4096, 4), (4096, 8), (8192, 8), (16384, 16)]  # elements and warps of a program
 
 
-def reading(values, device):
+def reading(values, device, cache):
     """One read of all values, by the quickest of a few ways."""
     if triton is None:
         raise Skip("there is no triton here")
     number = values.numel()
     found = torch.empty(-(-number // min(block for block, _ in READERS)), dtype=torch.float32, device=device)
-    cache = torch.empty(1 << 28, dtype=torch.uint8, device=device)
 
     def reader(block, warps):
         return lambda: read_kernel[(-(-number // block),)](values, found, number, BLOCK_SIZE=block, num_warps=warps)
@@ -278,12 +277,12 @@ def reading(values, device):
 
 
 def read_logits(inputs):
-    return reading(inputs.logits().flatten(), inputs.device)
+    return reading(inputs.logits().flatten(), inputs.device, inputs.cache)
 
 
 def read_probs(inputs):
     rows = (inputs.matrix(name)[:inputs.batch].flatten() for name in ("target_probs", "draft_probs"))
-    return reading(torch.cat(list(rows)), inputs.device)
+    return reading(torch.cat(list(rows)), inputs.device, inputs.cache)
 
 
 PEERS = {
@@ -307,6 +306,19 @@ PEERS = {
 # ---- The clock -------------------------------------------------------------------------------------------------------
 
 
+class Cache:
+    """Fills caches with what no step works with: lines that were written, or that were read after that."""
+
+    def __init__(self, number, flush, device):
+        self.written = torch.empty(number, dtype=torch.uint8, device=device)
+        self.read = torch.zeros(number // 4, dtype=torch.float32, device=device) if flush == "read" and device.type == "cuda" else None
+
+    def flush(self):
+        self.written.zero_()
+        if self.read is not None:
+            self.read.max()
+
+
 def time_on_gpu(step, replays, cache):
     torch.cuda.synchronize()  # what the inputs are made with runs on another stream
     stream = torch.cuda.Stream()
@@ -327,7 +339,7 @@ def time_on_gpu(step, replays, cache):
         events = []
         for _ in range(WARM_UP + replays):
             getattr(step, "between", lambda: None)()
-            cache.zero_()
+            cache.flush()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record(stream)
             run()
@@ -341,7 +353,7 @@ def time_on_cpu(step, replays, cache):
     step()
     micros = []
     for _ in range(replays):
-        cache.zero_()
+        cache.flush()
         start = time.perf_counter()
         step()
         micros.append((time.perf_counter() - start) * 1e6)
@@ -362,19 +374,19 @@ def main():
         torch.set_num_threads(CPU_THREADS)
     else:
         torch.cuda.set_device(device)
-    cache = torch.empty(request["flushed_bytes"], dtype=torch.uint8, device=device)
+    cache = Cache(request["flushed_bytes"], request["flush"], device)
     time_step = time_on_cpu if device.type == "cpu" else time_on_gpu
     results, skipped = [], []
     for case in request["cases"]:
         for peer in case["peers"]:
             name = {"workload": case["workload"], "peer": peer}
-            print(f"{case['workload']}, batch {case['batch']}: {peer}", file=sys.stderr)
+            print(f"{case['workload']}, batch {case['batch']}, {case['vocab_size']} tokens: {peer}", file=sys.stderr)
             try:
                 if (peer, case["layer"]) not in PEERS:
                     raise Skip("it is not written")
-                step = PEERS[peer, case["layer"]](Inputs(case, folder, device))
+                step = PEERS[peer, case["layer"]](Inputs(case, folder, device, cache))
                 times = spread(time_step(step, request["replays"], cache))
-                results.append(name | {"batch": case["batch"]} | times)
+                results.append(name | {"batch": case["batch"], "vocab_size": case["vocab_size"]} | times)
             except Skip as why:
                 if (entry := name | {"why": str(why)}) not in skipped:
                     skipped.append(entry)

@@ -33,7 +33,7 @@ fn every_workload_gives_what_the_cpu_arm_gives() {
 fn peers_are_told_the_cases_and_answer() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let inputs = folder.path().to_str().expect("it is text");
-    let answer = r#"printf '{"versions":{"cat":"9"},"skipped":[],"results":[{"workload":"verify","batch":5,"peer":"cat",
+    let answer = r#"printf '{"versions":{"cat":"9"},"skipped":[],"results":[{"workload":"verify","batch":5,"vocab_size":300,"peer":"cat",
         "median_us":7.5,"p10_us":7,"p90_us":8}]}'; cp "$0/cases.json" "$0/told.json"; true"#;
     let run = bench("verify", &["--inputs", inputs, "--peers", answer]);
     assert_eq!(run.code, 0, "{}", run.stderr);

@@ -7,8 +7,11 @@ use anyhow::{Context, bail};
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use rayon::prelude::*;
+use clap::ValueEnum;
 use serde::Serialize;
-use tidelock::Device;
+use tidelock::kernels::GreedySample;
+use tidelock::sampling::Scratch;
+use tidelock::{AsView, AsViewMut, Buffer, Device};
 
 use super::steps::Step;
 
@@ -38,15 +41,68 @@ impl Times {
     }
 }
 
+/// What a cache is full of when a step begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flush {
+    /// Lines that were written: a step that reads pays for writing them to memory.
+    #[default]
+    Written,
+    /// Lines that were read after that, and can be forgotten. On a CPU the same as written.
+    Read,
+}
+
+/// How caches are emptied of what a step works with.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Flushed {
+    pub flush: Flush,
+    /// Bytes that are written, and then as many read, before each replay.
+    pub flushed_bytes: usize,
+}
+
 /// Times steps on one device.
 pub enum Clock {
     Cpu { cache: Vec<u8> },
-    Gpu { stream: Arc<CudaStream>, cache: CudaSlice<u8> },
+    Gpu { stream: Arc<CudaStream>, cache: CudaSlice<u8>, reader: Option<Reader> },
+}
+
+/// Reads as many bytes as are written.
+pub struct Reader {
+    device: Device,
+    rows: usize,
+    values: Buffer<f32>,
+    found: Buffer<i32>,
+    scratch: Scratch,
+}
+
+impl Reader {
+    const COLUMNS: usize = 1 << 16;
+
+    fn new(device: &Device, bytes: usize) -> anyhow::Result<Reader> {
+        let rows = bytes.div_ceil(4 * Reader::COLUMNS);
+        Ok(Reader {
+            values: Buffer::zeros(device, rows * Reader::COLUMNS)?,
+            found: Buffer::zeros(device, rows)?,
+            scratch: Scratch::new("greedy_sample", rows, Reader::COLUMNS, device)?,
+            device: device.clone(),
+            rows,
+        })
+    }
+
+    fn read(&mut self) -> tidelock::Result<()> {
+        let rows = self.rows;
+        GreedySample {
+            output_token_ids: self.found.view_mut(),
+            scratch: self.scratch.rows(rows)?,
+            logits: self.values.view().matrix(rows, Reader::COLUMNS)?,
+        }
+        .launch(&self.device)
+    }
 }
 
 impl Clock {
     /// The clock of the device that `name` names, and the device to make steps on.
-    pub fn new(name: &str) -> anyhow::Result<(Clock, Device)> {
+    pub fn new(name: &str, flush: Flush) -> anyhow::Result<(Clock, Device)> {
         match name.parse()? {
             Device::Cpu => Ok((Clock::Cpu { cache: vec![0; 64 << 20] }, Device::Cpu)),
             Device::Cuda(cuda) => {
@@ -54,17 +110,23 @@ impl Clock {
                 let context = CudaContext::new(cuda.stream().context().ordinal())?;
                 let stream = context.per_thread_stream();
                 let l2 = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
-                let cache = stream.alloc_zeros(usize::try_from(l2)? * 5 / 2).context("no memory beside the cache")?;
-                Ok((Clock::Gpu { stream: stream.clone(), cache }, Device::from_stream(stream)))
+                let bytes = usize::try_from(l2)? * 5 / 2;
+                let cache = stream.alloc_zeros(bytes).context("no memory beside the cache")?;
+                let device = Device::from_stream(stream.clone());
+                let reader = (flush == Flush::Read).then(|| Reader::new(&device, bytes)).transpose()?;
+                Ok((Clock::Gpu { stream, cache, reader }, device))
             }
         }
     }
 
-    /// Bytes that are written between replays, so that the step finds nothing in a cache.
-    pub fn flushed_bytes(&self) -> usize {
+    /// What is done between replays, so that the step finds nothing in a cache.
+    pub fn flushed(&self) -> Flushed {
         match self {
-            Clock::Cpu { cache } => cache.len(),
-            Clock::Gpu { cache, .. } => cache.len(),
+            Clock::Cpu { cache } => Flushed { flush: Flush::Written, flushed_bytes: cache.len() },
+            Clock::Gpu { cache, reader, .. } => Flushed {
+                flush: if reader.is_some() { Flush::Read } else { Flush::Written },
+                flushed_bytes: cache.len(),
+            },
         }
     }
 
@@ -103,7 +165,7 @@ impl Clock {
                 };
                 (0..replays).map(&mut once).collect::<anyhow::Result<_>>()?
             }
-            Clock::Gpu { stream, cache } => {
+            Clock::Gpu { stream, cache, reader } => {
                 step.run()?; // loads the kernels, which a capture could not
                 stream.synchronize()?;
                 check(step, expected)?;
@@ -114,7 +176,11 @@ impl Clock {
                 captured?;
                 let graph = graph?.context("the capture is empty")?;
                 graph.upload()?;
-                between_events(stream, replays, || Ok(graph.launch()?), || Ok(stream.memset_zeros(cache)?))?
+                let flush = || {
+                    stream.memset_zeros(cache)?;
+                    Ok(reader.as_mut().map_or(Ok(()), Reader::read)?)
+                };
+                between_events(stream, replays, || Ok(graph.launch()?), flush)?
             }
         };
         check(step, expected)?;
@@ -172,7 +238,7 @@ mod tests {
                 Ok(vec![1, 2, 3])
             }
         }
-        let (mut clock, _) = Clock::new("cpu").expect("there is a CPU");
+        let (mut clock, _) = Clock::new("cpu", Flush::Written).expect("there is a CPU");
         assert!(clock.time(&mut Wrong, 3, &[1, 2, 3]).is_ok());
         let error = clock.time(&mut Wrong, 3, &[1, 9, 9]).expect_err("it is wrong").to_string();
         assert_eq!(error, "expected the CPU arm's output, got one that differs in 2 of 3 bytes");

@@ -1,6 +1,7 @@
 //! What is timed, as data: `benches/workloads.yaml`.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use anyhow::{anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -85,36 +86,38 @@ pub struct Case<'a> {
     pub vocab_size: usize,
     /// Logprobs of a row.
     pub top_logprobs: usize,
+    /// The goal in microseconds, where one is set for these sizes.
+    pub reach: Option<f64>,
 }
 
 impl Definitions {
     /// Reads them, and sees that every expression can be evaluated.
     pub fn read(text: &str) -> anyhow::Result<Definitions> {
         let definitions: Definitions = serde_saphyr::from_str(text).map_err(|error| anyhow!("workloads: {error}"))?;
-        definitions.cases(&[], &[])?.iter().try_for_each(|case| case.bytes().map(drop))?;
+        definitions.cases(&[], &[], &[])?.iter().try_for_each(|case| case.bytes().map(drop))?;
         Ok(definitions)
     }
 
-    /// The workloads of these names, or all, at their batch sizes, or at these.
-    pub fn cases(&self, names: &[String], batches: &[usize]) -> anyhow::Result<Vec<Case<'_>>> {
+    /// The workloads of these names, or all, at their batch sizes or at these, at the size of the vocabulary or at each of these.
+    pub fn cases(&self, names: &[String], batches: &[usize], vocab_sizes: &[usize]) -> anyhow::Result<Vec<Case<'_>>> {
         let known = |name: &&String| self.workloads.iter().all(|workload| workload.name != **name);
         if let Some(unknown) = names.iter().find(known) {
             let known: Vec<_> = self.workloads.iter().map(|workload| workload.name.as_str()).collect();
             bail!("expected a workload, that is one of {}, got `{unknown}`", known.join(", "));
         }
         let chosen = self.workloads.iter().filter(|workload| names.is_empty() || names.contains(&workload.name));
-        let case = |workload, batch| Case {
-            workload,
-            batch,
-            drafts: self.drafts,
-            vocab_size: self.vocab_size,
-            top_logprobs: self.top_logprobs,
-        };
-        let batches_of =
-            |workload: &Workload| if batches.is_empty() { workload.batch.clone() } else { batches.to_vec() };
-        Ok(chosen
-            .flat_map(|workload| batches_of(workload).into_iter().map(move |batch| case(workload, batch)))
-            .collect())
+        let vocab_sizes = if vocab_sizes.is_empty() { slice::from_ref(&self.vocab_size) } else { vocab_sizes };
+        let mut cases = Vec::new();
+        for workload in chosen {
+            for &vocab_size in vocab_sizes {
+                for &batch in if batches.is_empty() { &workload.batch } else { batches } {
+                    let (drafts, top_logprobs) = (self.drafts, self.top_logprobs);
+                    let reach = workload.reach.get(&batch).copied().filter(|_| vocab_size == self.vocab_size);
+                    cases.push(Case { workload, batch, drafts, vocab_size, top_logprobs, reach });
+                }
+            }
+        }
+        Ok(cases)
     }
 }
 
@@ -155,10 +158,13 @@ mod tests {
     #[test]
     fn the_committed_definitions_can_be_read() {
         let definitions = Definitions::read(DEFINITIONS).expect("they are right");
-        let cases = definitions.cases(&["verify".into()], &[64]).expect("there is one");
+        let cases = definitions.cases(&["verify".into()], &[64], &[]).expect("there is one");
         assert_eq!((cases.len(), cases[0].rows()), (1, 256));
+        let goals = definitions.cases(&["top-p".into()], &[1, 2], &[151_936, 9]).expect("there is one");
+        let goals: Vec<_> = goals.iter().map(|case| (case.vocab_size, case.batch, case.reach)).collect();
+        assert_eq!(goals, [(151_936, 1, Some(20.0)), (151_936, 2, None), (9, 1, None), (9, 2, None)]);
         assert_eq!(cases[0].bytes().expect("it was checked"), (256 + 64) * 151_936 * 4);
-        let error = definitions.cases(&["verfy".into()], &[]).expect_err("there is none").to_string();
+        let error = definitions.cases(&["verfy".into()], &[], &[]).expect_err("there is none").to_string();
         assert!(error.starts_with("expected a workload, that is one of sample-fp32, "), "{error}");
     }
 

@@ -23,7 +23,7 @@ use tidelock::Device;
 
 use crate::output;
 use crate::progress::Progress;
-use clock::Clock;
+use clock::{Clock, Flush};
 use definition::{Case, DEFINITIONS, Definitions};
 use inputs::Inputs;
 use report::Report;
@@ -58,9 +58,12 @@ pub struct Arguments {
     /// Batch sizes instead of those defined
     #[arg(long, value_name = "N", value_delimiter = ',')]
     batch: Vec<usize>,
-    /// Tokens of the vocabulary instead of those defined
-    #[arg(long, value_name = "N")]
-    vocab_size: Option<usize>,
+    /// Sizes of the vocabulary instead of the one defined
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    vocab_size: Vec<usize>,
+    /// What is in a GPU's cache when a step begins: lines that were written, and have to go to memory first, or lines that were read
+    #[arg(long, value_enum, default_value_t)]
+    flush: Flush,
 }
 
 impl Arguments {
@@ -70,18 +73,17 @@ impl Arguments {
             cold_start::run(out, &self.device, self.json)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut definitions = Definitions::read(DEFINITIONS)?;
-        definitions.vocab_size = self.vocab_size.unwrap_or(definitions.vocab_size);
-        let cases = definitions.cases(&self.names, &self.batch)?;
-        let (mut clock, device) = Clock::new(&self.device)?;
+        let definitions = Definitions::read(DEFINITIONS)?;
+        let cases = definitions.cases(&self.names, &self.batch, &self.vocab_size)?;
+        let (mut clock, device) = Clock::new(&self.device, self.flush)?;
         let replays = self.replays as usize;
-        let mut report = Report::new(&device, replays, clock.flushed_bytes(), clock.bandwidth()?)?;
+        let mut report = Report::new(&device, replays, clock.flushed(), clock.bandwidth()?)?;
         let temporary = tempfile::tempdir()?;
         let folder = self.inputs.as_deref().unwrap_or(temporary.path());
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let progress = Progress::new();
         for case in &cases {
-            let name = format!("{}, batch {}", case.workload.name, case.batch);
+            let name = format!("{}, batch {}, {} tokens", case.workload.name, case.batch, case.vocab_size);
             progress.say(&name);
             let inputs = Inputs::new(case)?;
             let expected = expected(case, &inputs)?;
@@ -91,7 +93,7 @@ impl Arguments {
                 inputs.write(case, folder)?;
             }
         }
-        let flushed = clock.flushed_bytes();
+        let flushed = clock.flushed();
         drop(clock); // its memory is the peers' now
         if let Some(command) = &self.peers {
             progress.say(command);

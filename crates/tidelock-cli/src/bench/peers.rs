@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
+use super::clock::Flushed;
 use super::definition::{Case, Layer, LogitsType};
 use super::inputs;
 
@@ -18,7 +19,8 @@ const CASES: &str = "cases.json";
 struct Request<'a> {
     device: String,
     replays: usize,
-    flushed_bytes: usize,
+    #[serde(flatten)]
+    flushed: Flushed,
     cases: Vec<RequestCase<'a>>,
 }
 
@@ -59,6 +61,8 @@ pub struct PeerResult {
     pub workload: String,
     #[serde(skip_serializing)]
     pub batch: usize,
+    #[serde(skip_serializing)]
+    pub vocab_size: usize,
     pub peer: String,
     pub median_us: f64,
     pub p10_us: f64,
@@ -81,9 +85,9 @@ pub fn run(
     cases: &[Case<'_>],
     device: String,
     replays: usize,
-    flushed_bytes: usize,
+    flushed: Flushed,
 ) -> anyhow::Result<Answer> {
-    let request = Request { device, replays, flushed_bytes, cases: cases.iter().map(request).collect() };
+    let request = Request { device, replays, flushed, cases: cases.iter().map(request).collect() };
     let path = folder.join(CASES);
     std::fs::write(&path, serde_json::to_vec_pretty(&request)?).with_context(|| path.display().to_string())?;
     let mut shell = Command::new("sh");
@@ -122,7 +126,9 @@ fn request<'a>(case: &'a Case<'_>) -> RequestCase<'a> {
 impl Answer {
     /// The results for `case`.
     pub fn of(&self, case: &Case<'_>) -> Vec<PeerResult> {
-        let mine = |result: &&PeerResult| result.workload == case.workload.name && result.batch == case.batch;
+        let mine = |result: &&PeerResult| {
+            (&result.workload, result.batch, result.vocab_size) == (&case.workload.name, case.batch, case.vocab_size)
+        };
         self.results.iter().filter(mine).cloned().collect()
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tidelock::Device;
 use time::OffsetDateTime;
 
-use super::clock::Times;
+use super::clock::{Flushed, Times};
 use super::definition::Case;
 use super::peers::{Answer, PeerResult, Skipped};
 use crate::output;
@@ -29,7 +29,8 @@ pub struct Report {
     /// The commit of the checkout, where there is one; `+` says that it was changed.
     commit: Option<String>,
     replays: usize,
-    flushed_bytes: usize,
+    #[serde(flatten)]
+    flushed: Flushed,
     /// Read and written by a copy.
     bandwidth_bytes_per_s: f64,
     peer_versions: BTreeMap<String, String>,
@@ -55,7 +56,7 @@ struct Measured {
 
 impl Report {
     /// An empty one.
-    pub fn new(device: &Device, replays: usize, flushed_bytes: usize, bandwidth: f64) -> anyhow::Result<Report> {
+    pub fn new(device: &Device, replays: usize, flushed: Flushed, bandwidth: f64) -> anyhow::Result<Report> {
         let (card, driver) = match device {
             Device::Cpu => (format!("cpu, {} threads", rayon::current_num_threads()), None),
             Device::Cuda(cuda) => (cuda.stream().context().name()?, Some(tidelock_parity::driver_version())),
@@ -67,7 +68,7 @@ impl Report {
             driver,
             commit: commit(),
             replays,
-            flushed_bytes,
+            flushed,
             bandwidth_bytes_per_s: bandwidth.round(),
             peer_versions: BTreeMap::new(),
             peers_skipped: Vec::new(),
@@ -86,7 +87,7 @@ impl Report {
             times,
             bytes,
             limit_us: (bytes as f64 / self.bandwidth_bytes_per_s * 1e9).round() / 1e3,
-            reach_us: case.workload.reach.get(&case.batch).copied(),
+            reach_us: case.reach,
             peers: Vec::new(),
         });
         Ok(())
@@ -106,8 +107,8 @@ impl Report {
         let driver = self.driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();
         writeln!(out, "{}{driver}, {:.0} GB/s copied", self.card, self.bandwidth_bytes_per_s / 1e9)?;
         let mut table = output::table(
-            ["workload", "batch", "us", "p10", "p90", "limit", "x limit", "reach", "peers, us"],
-            &[1, 2, 3, 4, 5, 6, 7],
+            ["workload", "batch", "tokens", "us", "p10", "p90", "limit", "x limit", "reach", "peers, us"],
+            &[1, 2, 3, 4, 5, 6, 7, 8],
         );
         for result in &self.results {
             let us = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") };
@@ -116,6 +117,7 @@ impl Report {
             table.add_row([
                 result.workload.clone(),
                 result.batch.to_string(),
+                result.vocab_size.to_string(),
                 us(median_us),
                 us(p10_us),
                 us(p90_us),
