@@ -27,17 +27,17 @@ __device__ inline float approximate_exp2(float x) {
     return result;
 }
 
-// Counters in shared memory. What nvcc makes of atomicAdd looks for their address each time, and branches.
+// Counters in shared memory. What nvcc makes of atomicAdd looks for their address each time, and branches, as does an instruction with a
+// predicate; so what counts for none of them goes elsewhere.
 struct Counts {
-    unsigned address;
+    unsigned address, elsewhere;
 
-    __device__ explicit Counts(unsigned* counts) : address((unsigned)__cvta_generic_to_shared(counts)) {}
+    // `counts` begins with the counter of index `first`.
+    __device__ Counts(unsigned* counts, unsigned first, unsigned* elsewhere)
+        : address((unsigned)__cvta_generic_to_shared(counts) - 4 * first), elsewhere((unsigned)__cvta_generic_to_shared(elsewhere)) {}
 
-    // Adds to the counter of an index, or does nothing.
     __device__ void add(bool really, unsigned index, unsigned value) const {
-        asm volatile("{ .reg .pred really; setp.ne.u32 really, %1, 0; @really red.shared.add.u32 [%0], %2; }" ::"r"(address + 4 * index),
-                     "r"((unsigned)really), "r"(value)
-                     : "memory");
+        asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(really ? address + 4 * index : elsewhere), "r"(value) : "memory");
     }
 };
 

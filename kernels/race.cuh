@@ -154,7 +154,7 @@ struct Before {
     float logit;
     int column;
 
-    __device__ bool runs(float x, int its) const { return x > logit || (x == logit && its < column); }
+    __device__ bool runs(float x, int its) const { return (x > logit) | ((x == logit) & (its < column)); }
 };
 
 // The tokens of a block that may still win, and the bound below which none can.

@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_registry_says_how_much() {
-        assert_eq!(scratch_words("top_k_top_p_sample", 129), 5 + 3768);
+        assert_eq!(scratch_words("top_k_top_p_sample", 129), 5 + 3864);
         assert_eq!(scratch_words("rejection_sample_from_logits", 4097), 2 * 2 + 136);
         assert_eq!([scratch_words("gumbel_sample", 1), scratch_words("gumbel_sample", 1 << 20)], [520; 2]);
         assert_eq!([scratch_words("softmax", 4096), scratch_words("softmax", 4097)], [2 + 8, 4 + 8]);

@@ -142,6 +142,7 @@ inline int __syncthreads_count(int value) {
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 inline int __syncthreads_or(int value) { return __syncthreads_count(value) != 0; }
+inline int __syncthreads_and(int value) { return __syncthreads_count(!value) == 0; }
 
 // What each lane gives, in all of them.
 template <typename T>
@@ -249,6 +250,7 @@ inline float __int_as_float(int x) { return same_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return same_bits<long long>(x); }
 inline double __longlong_as_double(long long x) { return same_bits<double>(x); }
 inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 
 // Within 2 units in the last place, which this is.
 inline float __fdividef(float a, float b) { return a / b; }

@@ -13,13 +13,11 @@ inline float approximate_log2(float x) { return log2f(x); }
 inline float approximate_exp2(float x) { return exp2f(x); }
 
 struct Counts {
-    unsigned* counts;
+    unsigned *counts, first, *elsewhere;
 
-    explicit Counts(unsigned* counts) : counts(counts) {}
+    Counts(unsigned* counts, unsigned first, unsigned* elsewhere) : counts(counts), first(first), elsewhere(elsewhere) {}
 
-    void add(bool really, unsigned index, unsigned value) const {
-        if (really) counts[index] += value;
-    }
+    void add(bool really, unsigned index, unsigned value) const { (really ? counts[index - first] : *elsewhere) += value; }
 };
 
 inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
