@@ -1,8 +1,7 @@
 // A row with top-k, top-p and min-p, and what one block does alone with any such row; see topk_topp.cu.
 #pragma once
 
-#include "mass.cuh"
-#include "order.cuh"
+#include "first.cuh"
 #include "race.cuh"
 
 typedef T_sampled_noise Noise;
@@ -16,6 +15,8 @@ struct Row {
     Scale scale;
 
     __device__ float at(int column) const { return logits.at(column); }
+
+    __device__ static int column_of(int group, int member) { return group * (int)GROUP + member; }
 
     __device__ bool is_valid() const { return temperature >= 0 && top_p == top_p && min_p == min_p; }
 
@@ -67,32 +68,6 @@ __device__ __noinline__ Best race_up_to(const Row& row, const Race<Noise>& race,
     }
     best.contend_block();
     return best;
-}
-
-// The place at or before which the tokens up to `last` weigh `target` or more; `last` where they do not.
-template <typename Weight>
-__device__ __noinline__ Place place_of_target(const Row& row, Place last, long long target, Digits& digits, Weight weight) {
-    long long all = 0;
-#pragma unroll 1
-    for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-        float x = row.at(column);
-        if (x > -INF && place_of(x, column) <= last) all += weight(x);
-    }
-    if (sum_of_block(all) <= target) return last;
-    Place found = 0;
-#pragma unroll 1
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        unsigned digit = digits.find(target, [&](auto add) {
-#pragma unroll 1
-            for (int column = threadIdx.x; column < row.vocab_size; column += blockDim.x) {
-                float x = row.at(column);
-                Place place = place_of(x, column);
-                if (x > -INF && place <= last && (shift == 56 || place >> (shift + 8) == found)) add(place >> shift & 255, weight(x));
-            }
-        });
-        found = found << 8 | digit;
-    }
-    return found;
 }
 
 // One block does it all: any top-k, any ties.
