@@ -41,6 +41,7 @@ pub mod noise;
 pub mod philox;
 mod prepared;
 mod purpose;
+mod recent;
 mod rows;
 #[cfg(feature = "sampling")]
 pub mod sampling;
