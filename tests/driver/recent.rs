@@ -48,13 +48,22 @@ struct Values {
     is_scalar: bool,
     shape: (usize, usize, usize),
     address: u64,
+    ordinal: usize,
 }
 
 impl Default for Mixed {
     fn default() -> Mixed {
         let shape = (2, 16, 16);
         let address = 0x1000;
-        let values = Values { is_half: false, is_writable: true, is_vector: false, is_scalar: false, shape, address };
+        let values = Values {
+            is_half: false,
+            is_writable: true,
+            is_vector: false,
+            is_scalar: false,
+            shape,
+            address,
+            ordinal: 0,
+        };
         let (scale, first) = (Scalar::F32(0.0), &First([1, 2]));
         Mixed { values, mask: Some((0x2000, 2, 0)), scale, columns: None, limit: None, first, passed: 8 }
     }
@@ -68,8 +77,8 @@ impl Values {
         #[allow(unsafe_code)]
         let (read, write) = unsafe {
             (
-                View::<T>::from_raw_device(self.address, length, 0),
-                ViewMut::<T>::from_raw_device(self.address, length, 0),
+                View::<T>::from_raw_device(self.address, length, self.ordinal),
+                ViewMut::<T>::from_raw_device(self.address, length, self.ordinal),
             )
         };
         match (self.is_scalar, self.is_vector, self.is_writable) {
@@ -109,6 +118,12 @@ impl Mixed {
     }
 }
 
+fn one_row(is_vector: bool) -> Mixed {
+    Mixed::with(|mixed| {
+        (mixed.values.shape.0, mixed.values.is_vector, mixed.mask) = (1, is_vector, Some((0x2000, 1, 0)))
+    })
+}
+
 /// Each differs in one thing from the first.
 fn all_mixed() -> Vec<(&'static str, Mixed)> {
     vec![
@@ -119,7 +134,8 @@ fn all_mixed() -> Vec<(&'static str, Mixed)> {
         ("no rows", Mixed::with(|mixed| (mixed.values.shape.0, mixed.mask) = (0, Some((0x2000, 0, 0))))),
         ("fewer columns", Mixed::with(|mixed| mixed.values.shape.1 = 8)),
         ("rows further apart", Mixed::with(|mixed| mixed.values.shape.2 = 32)),
-        ("one axis", Mixed::with(|mixed| mixed.values.is_vector = true)),
+        ("one row", one_row(false)),
+        ("one axis", one_row(true)),
         ("only to be read", Mixed::with(|mixed| mixed.values.is_writable = false)),
         ("a scalar for a view", Mixed::with(|mixed| mixed.values.is_scalar = true)),
         ("no mask", Mixed::with(|mixed| mixed.mask = None)),
@@ -136,7 +152,7 @@ fn all_mixed() -> Vec<(&'static str, Mixed)> {
         ("elsewhere", Mixed::with(|mixed| mixed.values.address = 0x4000)),
         ("an address that 16 does not divide", Mixed::with(|mixed| mixed.values.address = 0x1008)),
         ("an address that 4 does not divide", Mixed::with(|mixed| mixed.values.address = 0x1002)),
-        ("nowhere", Mixed::with(|mixed| mixed.values.address = 0)),
+        ("nowhere", Mixed::with(|mixed| (mixed.values.address, mixed.mask) = (0, None))),
         ("what is written overlaps", Mixed::with(|mixed| mixed.values.address = 0x1fc0)),
         ("what is read overlaps", Mixed::with(|mixed| mixed.mask = Some((0x107c, 2, 0)))),
         ("on another GPU", Mixed::with(|mixed| mixed.mask = Some((0x2000, 2, 1)))),
@@ -240,16 +256,14 @@ fn devices() {
     if log().is_none() {
         return;
     }
+    let call = |ordinal| Mixed::with(|mixed| (mixed.values.ordinal, mixed.mask) = (ordinal, None));
     for _ in 0..2 {
         let other = Device::from_stream(CudaContext::new(1).expect("it has many GPUs").per_thread_stream());
         let devices = [alone(), other];
-        let mut calls = devices.each_ref().map(Call::on);
-        for _ in 0..2 {
-            for (call, device) in calls.iter_mut().zip(&devices) {
-                call.argmax().launch(device).expect("it fits");
-            }
+        for ordinal in [0, 1, 0, 1] {
+            call(ordinal).launch(&devices[ordinal]).expect("it fits");
         }
-        let error = calls[0].argmax().launch(&devices[1]).expect_err("it is elsewhere").to_string();
+        let error = call(0).launch(&devices[1]).expect_err("it is elsewhere").to_string();
         assert!(error.ends_with("expected memory of cuda:1, got memory of cuda:0"), "{error}");
     }
 }
