@@ -4,8 +4,6 @@
 //! a call can be launched again with other memory; [`recent`](crate::recent) keeps some for that. Where the memory is and at
 //! which address is looked at each time.
 
-use std::any::TypeId;
-
 use arrayvec::ArrayVec;
 use cudarc::driver::CudaStream;
 
@@ -14,12 +12,11 @@ use crate::bound::Bound;
 use crate::check;
 use crate::check::addresses::Extents;
 use crate::device::CudaDevice;
-use crate::element::DType;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::functions::FunctionsId;
 use crate::kernel::{Arm, ByValue, Expr, Kernel, MAX_PARAMS, Param, ParamKind, Variant, evaluate};
 use crate::launch::{self, Function, Grid, Slots};
-use crate::layout::Layout;
 use crate::uses::Uses;
 
 /// Most blocks of a grid in x, y and z; the same for every GPU that CUDA supports.
@@ -66,20 +63,6 @@ enum Slot {
     Struct,
 }
 
-/// All that the check looks at before places and addresses. Arguments of the same forms have the same outcome.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Tensor {
-        dtype: DType,
-        layout: Layout,
-        writable: bool,
-    },
-    /// With its bits, since numbers that are equal need not be the same.
-    Scalar(DType, u64),
-    Struct(TypeId),
-    Absent,
-}
-
 /// What is launched.
 #[derive(Clone, Copy, Debug)]
 struct Ready {
@@ -90,40 +73,6 @@ struct Ready {
     slots: usize,
     /// Bytes of dynamic shared memory.
     shared: u32,
-}
-
-impl Form {
-    fn of(argument: &Argument<'_>) -> Form {
-        match argument {
-            Argument::Tensor(tensor) => {
-                Form::Tensor { dtype: tensor.dtype, layout: tensor.layout, writable: tensor.memory.is_writable() }
-            }
-            Argument::Scalar(scalar) => Form::Scalar(scalar.dtype(), scalar.bits()),
-            Argument::Struct(value) => Form::Struct((**value).type_id()),
-            Argument::Absent => Form::Absent,
-        }
-    }
-
-    /// Whether it is that of `argument`.
-    #[inline(always)] // into the one loop that compares arguments
-    fn is_of(&self, argument: &Argument<'_>) -> bool {
-        match (argument, self) {
-            (Argument::Tensor(tensor), Form::Tensor { dtype, layout, writable }) => {
-                *layout == tensor.layout && *dtype == tensor.dtype && *writable == tensor.memory.is_writable()
-            }
-            (Argument::Absent, Form::Absent) => true,
-            _ => self.is_of_value(argument),
-        }
-    }
-
-    #[inline(never)] // there are few
-    fn is_of_value(&self, argument: &Argument<'_>) -> bool {
-        match (argument, self) {
-            (Argument::Scalar(scalar), Form::Scalar(dtype, bits)) => *bits == scalar.bits() && *dtype == scalar.dtype(),
-            (Argument::Struct(value), Form::Struct(id)) => *id == (**value).type_id(),
-            _ => false,
-        }
-    }
 }
 
 impl Call {

@@ -10,7 +10,7 @@ use cudarc::driver::{
 pub trait DeviceRead: Sync {
     /// The stream it was made on.
     fn stream(&self) -> &Arc<CudaStream>;
-    /// Its address where it is of the stream's very context, and that tracks no uses.
+    /// Its address, where it is of the stream's own context. Nothing is recorded, so it is for contexts that track no uses.
     fn address(&self, stream: &CudaStream) -> Option<u64>;
     /// Makes `stream` wait for writes; what comes back records the read when it is dropped.
     fn read<'a>(&'a self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>);
@@ -20,7 +20,7 @@ pub trait DeviceRead: Sync {
 pub trait DeviceWrite: Send + Sync {
     /// The stream it was made on.
     fn stream(&self) -> &Arc<CudaStream>;
-    /// Its address where it is of the stream's very context, and that tracks no uses.
+    /// Its address, where it is of the stream's own context. Nothing is recorded, so it is for contexts that track no uses.
     fn address(&mut self, stream: &CudaStream) -> Option<u64>;
     /// The same memory, to be read.
     fn as_read(&self) -> &dyn DeviceRead;
@@ -57,7 +57,6 @@ macro_rules! read {
                 DeviceSlice::stream(self)
             }
 
-            #[inline]
             fn address(&self, stream: &CudaStream) -> Option<u64> {
                 let is_its = Arc::ptr_eq(DeviceSlice::stream(self).context(), stream.context());
                 is_its.then(|| untracked(self.device_ptr(stream)))
@@ -77,7 +76,6 @@ macro_rules! write {
                 DeviceSlice::stream(self)
             }
 
-            #[inline]
             fn address(&mut self, stream: &CudaStream) -> Option<u64> {
                 let is_its = Arc::ptr_eq(DeviceSlice::stream(self).context(), stream.context());
                 is_its.then(|| untracked(self.device_ptr_mut(stream)))

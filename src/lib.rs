@@ -31,6 +31,7 @@ mod element;
 mod error;
 pub mod exact;
 mod expr;
+mod form;
 mod functions;
 #[cfg(feature = "sampling")]
 mod generated;

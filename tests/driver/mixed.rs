@@ -8,10 +8,12 @@ use tidelock::kernel::{
 };
 use tidelock::{DType, Kernel};
 
-/// A struct of C.
+/// A struct of C, which only the driver reads.
+#[expect(dead_code)]
 pub struct First(pub [u32; 2]);
 
 /// Another one, of the same bytes.
+#[expect(dead_code)]
 pub struct Second(pub [u32; 2]);
 
 macro_rules! variants {

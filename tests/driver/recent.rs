@@ -75,12 +75,10 @@ impl Values {
         let length = if rows == 0 { 0 } else { (rows - 1) * stride + columns };
         // SAFETY: nothing follows the address.
         #[allow(unsafe_code)]
-        let (read, write) = unsafe {
-            (
-                View::<T>::from_raw_device(self.address, length, self.ordinal),
-                ViewMut::<T>::from_raw_device(self.address, length, self.ordinal),
-            )
-        };
+        let read = unsafe { View::<T>::from_raw_device(self.address, length, self.ordinal) };
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        let write = unsafe { ViewMut::<T>::from_raw_device(self.address, length, self.ordinal) };
         match (self.is_scalar, self.is_vector, self.is_writable) {
             (true, ..) => Argument::Scalar(T::default().to_scalar()),
             (_, true, _) => write.into(),
@@ -97,10 +95,11 @@ impl Mixed {
         let mask = match self.mask {
             None => Argument::Absent,
             Some((0, ..)) => host.view().into(),
-            // SAFETY: nothing follows the address.
-            #[allow(unsafe_code)]
             Some((address, length, ordinal)) => {
-                unsafe { View::<f32>::from_raw_device(address, length, ordinal) }.into()
+                // SAFETY: nothing follows the address.
+                #[allow(unsafe_code)]
+                let mask = unsafe { View::<f32>::from_raw_device(address, length, ordinal) };
+                mask.into()
             }
         };
         let scalar = |value: Option<i32>| value.map_or(Argument::Absent, |value| Argument::Scalar(Scalar::I32(value)));
