@@ -10,6 +10,8 @@ use cudarc::driver::{
 pub trait DeviceRead: Sync {
     /// The stream it was made on.
     fn stream(&self) -> &Arc<CudaStream>;
+    /// Its address, where it is of the stream's own context. Nothing is recorded, so it is for contexts that track no uses.
+    fn address(&self, stream: &CudaStream) -> Option<u64>;
     /// Makes `stream` wait for writes; what comes back records the read when it is dropped.
     fn read<'a>(&'a self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>);
 }
@@ -18,6 +20,8 @@ pub trait DeviceRead: Sync {
 pub trait DeviceWrite: Send + Sync {
     /// The stream it was made on.
     fn stream(&self) -> &Arc<CudaStream>;
+    /// Its address, where it is of the stream's own context. Nothing is recorded, so it is for contexts that track no uses.
+    fn address(&mut self, stream: &CudaStream) -> Option<u64>;
     /// The same memory, to be read.
     fn as_read(&self) -> &dyn DeviceRead;
     /// Makes `stream` wait for reads and writes; what comes back records the write when it is dropped.
@@ -40,11 +44,22 @@ impl RawMemory {
     }
 }
 
+/// The address of memory whose guard would find out for itself that there is nothing to record.
+fn untracked((address, guard): (u64, SyncOnDrop<'_>)) -> u64 {
+    std::mem::forget(guard);
+    address
+}
+
 macro_rules! read {
     ($($owner:ty)*) => {
         $(impl<T: DeviceRepr + Sync> DeviceRead for $owner {
             fn stream(&self) -> &Arc<CudaStream> {
                 DeviceSlice::stream(self)
+            }
+
+            fn address(&self, stream: &CudaStream) -> Option<u64> {
+                let is_its = Arc::ptr_eq(DeviceSlice::stream(self).context(), stream.context());
+                is_its.then(|| untracked(self.device_ptr(stream)))
             }
 
             fn read<'a>(&'a self, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
@@ -59,6 +74,11 @@ macro_rules! write {
         $(impl<T: DeviceRepr + Send + Sync> DeviceWrite for $owner {
             fn stream(&self) -> &Arc<CudaStream> {
                 DeviceSlice::stream(self)
+            }
+
+            fn address(&mut self, stream: &CudaStream) -> Option<u64> {
+                let is_its = Arc::ptr_eq(DeviceSlice::stream(self).context(), stream.context());
+                is_its.then(|| untracked(self.device_ptr_mut(stream)))
             }
 
             fn as_read(&self) -> &dyn DeviceRead {

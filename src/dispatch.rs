@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::argument::{Argument, Memory};
 use crate::bound::Bound;
-use crate::call::{Call, grid, shared_memory};
+use crate::call::{Call, Structs, grid, shared_memory};
 use crate::check::addresses::Extents;
 use crate::check::{self, places};
-use crate::device::Device;
+use crate::device::{CudaDevice, Device};
 use crate::error::{Error, Result};
 use crate::kernel::{Arm, Kernel};
-use crate::launch::Slots;
 use crate::prepared::{Prepared, Queue, Work};
+use crate::recent;
 use crate::uses::{Uses, record_late};
 
 impl Kernel {
@@ -26,23 +26,13 @@ impl Kernel {
     /// What does not fit the signature, naming the parameter; nothing has been launched or written then. On a GPU, also
     /// what the driver says. Errors of the kernel's own work come later, from [`Device::synchronize`].
     pub fn launch(&'static self, args: &mut [Argument<'_>], device: &Device) -> Result<()> {
-        let mut bound = Bound::default();
         match device {
             Device::Cpu => {
+                let mut bound = Bound::default();
                 check_cpu(self, args, &mut bound)?;
                 run_cpu(self, args, &bound)
             }
-            Device::Cuda(cuda) => {
-                check::arguments(self, args, Arm::Gpu, &mut bound)?;
-                let tracked = {
-                    let mut uses = Uses::on(cuda.stream());
-                    let mut slots = Slots::new();
-                    let call = Call::new(self, args, &bound, cuda, &mut uses, &mut slots)?;
-                    call.map_or(Ok(()), |call| call.launch(cuda.stream(), &slots))?;
-                    uses.tracked()
-                };
-                record_late(self, args, cuda.stream(), tracked)
-            }
+            Device::Cuda(cuda) => recent::with_call(self, args, cuda, queue),
         }
     }
 
@@ -52,26 +42,36 @@ impl Kernel {
     /// # Errors
     /// As [`Kernel::launch`].
     pub fn prepare<'a>(&'static self, args: impl Into<Vec<Argument<'a>>>, device: &Device) -> Result<Prepared<'a>> {
-        let (mut args, mut bound) = (args.into(), Box::<Bound>::default());
+        let mut args = args.into();
         let work = match device {
             Device::Cpu => {
+                let mut bound = Box::<Bound>::default();
                 check_cpu(self, &args, &mut bound)?;
                 Work::Cpu(bound)
             }
             Device::Cuda(cuda) => {
-                check::arguments(self, &args, Arm::Gpu, &mut bound)?;
-                let mut uses = Uses::on(cuda.stream());
-                let mut slots = Slots::new();
-                let call = Call::new(self, &mut args, &bound, cuda, &mut uses, &mut slots)?;
-                let foreign = uses.foreign();
-                Work::Gpu(
-                    cuda.clone(),
-                    call.map(|call| Box::new(Queue { call, foreign, slots: ManuallyDrop::new(slots) })),
-                )
+                let mut call = Call::none(self);
+                call.check(&args, cuda)?;
+                let (mut uses, mut structs) = (Uses::on(cuda.stream()), Structs::new());
+                call.place(&mut args, cuda, &mut uses, &mut structs)?;
+                let (foreign, structs) = (uses.foreign(), ManuallyDrop::new(structs));
+                Work::Gpu(cuda.clone(), Box::new(Queue { call, foreign, structs }))
             }
         };
         Ok(Prepared { kernel: self, args, work })
     }
+}
+
+/// Queues `call`, which `args` are like.
+fn queue(call: &mut Call, args: &mut [Argument<'_>], device: &CudaDevice) -> Result<()> {
+    let stream = device.stream();
+    let tracked = {
+        let (mut uses, mut structs) = (Uses::on(stream), Structs::new());
+        call.place(args, device, &mut uses, &mut structs)?;
+        call.launch(stream, &structs)?;
+        uses.tracked()
+    };
+    record_late(call.kernel(), args, stream, tracked)
 }
 
 /// Everything that has to hold before the CPU arm runs.

@@ -1,7 +1,8 @@
 //! The kernels that were loaded into a context: each is found without a lock, and loaded when it is first used.
 
+use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::CudaContext;
@@ -27,9 +28,21 @@ impl VariantId {
     }
 }
 
+/// Which [`Functions`] they are. It is never given to others, as an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionsId(NonZeroU64);
+
+impl FunctionsId {
+    fn new() -> FunctionsId {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        FunctionsId(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
 /// The kernels that were loaded into one context; unloaded with the last device that uses them.
 #[derive(Debug)]
 pub(crate) struct Functions {
+    id: FunctionsId,
     context: Arc<CudaContext>,
     cubins: Option<Arc<Path>>,
     table: Table,
@@ -45,11 +58,16 @@ impl Functions {
         let mut known = all.iter().filter_map(Weak::upgrade);
         let same = |known: &Arc<Functions>| Arc::ptr_eq(&known.context, context) && known.cubins == cubins;
         known.find(same).unwrap_or_else(|| {
-            let (table, modules) = (Table::default(), Mutex::default());
-            let new = Arc::new(Functions { context: context.clone(), cubins, table, modules });
+            let (id, table, modules) = (FunctionsId::new(), Table::default(), Mutex::default());
+            let new = Arc::new(Functions { id, context: context.clone(), cubins, table, modules });
             all.push(Arc::downgrade(&new));
             new
         })
+    }
+
+    /// Which they are.
+    pub(crate) fn id(&self) -> FunctionsId {
+        self.id
     }
 
     /// The function of `variant`, loaded now if it has not been used in this context before.

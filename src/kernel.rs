@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::expr;
 pub use crate::expr::{Expr, Op, evaluate};
 pub use crate::functions::VariantId;
+pub use crate::recent::KernelId;
 
 /// Most parameters a kernel can have.
 pub const MAX_PARAMS: usize = 64;
@@ -63,6 +64,8 @@ pub struct Kernel {
     pub variants: &'static [Variant],
     /// Runs the CPU arm on checked arguments.
     pub run_cpu: fn(&mut [Argument<'_>], &Bound) -> Result<(), Error>,
+    /// Where threads keep its calls once it is launched.
+    pub id: KernelId,
 }
 
 /// A line of a file of the crate that declares the kernel.

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_void};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
@@ -16,30 +17,27 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 use crate::error::{Error, Result};
 use crate::kernel::{ByValue, Kernel, MAX_PARAMS, Variant};
 
-/// What each parameter slot holds, in order.
-pub(crate) type Slots<'a> = ArrayVec<Slot<'a>, { MAX_PARAMS + 2 }>;
-
-/// What a parameter slot holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Slot<'a> {
-    /// An address or a value, in the low bytes.
-    Bits(u64),
-    /// A struct, of the type that the registry names and so of the size that the build has seen in the PTX.
-    Struct(&'a ByValue),
+/// Where the bytes of each parameter slot are, in order. The driver reads them, and writes none.
+#[derive(Default)]
+pub(crate) struct Slots<'a> {
+    pointers: ArrayVec<*mut c_void, { MAX_PARAMS + 2 }>,
+    of: PhantomData<&'a ()>,
 }
 
-impl Slot<'_> {
-    /// An address or an integer that 16 divides; its low bits say it whatever its sign. Of a struct nothing is known.
-    pub(crate) fn is_divisible_by_16(&self) -> bool {
-        matches!(self, Slot::Bits(bits) if bits.is_multiple_of(16))
+impl<'a> Slots<'a> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.pointers.len()
     }
 
-    /// Where its bytes are. The driver reads them, and writes none.
-    fn bytes(&self) -> *mut c_void {
-        match self {
-            Slot::Bits(bits) => std::ptr::from_ref(bits).cast_mut().cast(),
-            Slot::Struct(value) => std::ptr::from_ref(*value).cast_mut().cast(),
-        }
+    /// Adds an address or a value, in the low bytes.
+    pub(crate) fn push_bits(&mut self, bits: &'a u64) {
+        self.pointers.push(std::ptr::from_ref(bits).cast_mut().cast());
+    }
+
+    /// Adds a struct, of the type that the registry names and so of the size that the build has seen in the PTX.
+    pub(crate) fn push_struct(&mut self, value: &'a ByValue) {
+        self.pointers.push(std::ptr::from_ref(value).cast_mut().cast());
     }
 }
 
@@ -58,6 +56,8 @@ pub(crate) fn driver_is_present() -> bool {
 pub(crate) struct Function {
     handle: sys::CUfunction,
     most_shared: u32,
+    /// Of a block.
+    threads: u32,
 }
 
 impl Function {
@@ -124,7 +124,7 @@ impl Module {
         let most_shared = shared
             .and_then(|bytes| opt_in_shared(handle, bytes))
             .map_err(|error| format!("the driver failed to grant its shared memory: {error}"))?;
-        Ok(Function { handle, most_shared })
+        Ok(Function { handle, most_shared, threads: variant.threads })
     }
 
     /// What a block of the GPU has of shared memory, less what the function declares with a size.
@@ -188,6 +188,7 @@ fn opt_in_shared(function: sys::CUfunction, bytes: u32) -> Result<u32, DriverErr
 }
 
 /// Queues one launch.
+#[inline]
 pub(crate) fn launch(
     kernel: &'static Kernel,
     variant: &'static Variant,
@@ -195,30 +196,26 @@ pub(crate) fn launch(
     grid: Grid,
     shared: u32,
     stream: &CudaStream,
-    slots: &Slots<'_>,
+    slots: &mut Slots<'_>,
 ) -> Result<()> {
     let fail = |error| Error::driver(format!("launch kernel `{}`, variant `{}`", kernel.name, variant.name), error);
     stream.context().bind_to_thread().map_err(fail)?;
-    let mut pointers = ArrayVec::<*mut c_void, { MAX_PARAMS + 2 }>::new();
-    for slot in slots {
-        pointers.push(slot.bytes());
-    }
     let Grid([x, y, z]) = grid;
     // SAFETY: the function is loaded in the stream's context, which is current; the device that it was found for is borrowed
     // by the caller, and keeps its module loaded. Each pointer leads to eight live bytes, or to a live struct of the slot's
     // size, of which the driver reads, and never writes, the slot's own size now; their number, order and meaning are those
     // of the PTX (checked by the build, and by the driver's word in `param_info`). The addresses among them are valid for
-    // what the kernel reads and writes: they were checked by `Call::new`, which filled the slots, and whoever holds these holds
-    // the borrow of the memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
+    // what the kernel reads and writes: they were checked by `Call::place`, which noted them, and its caller holds the borrow of the
+    // memory since then. They stay so until the kernel ends: that is what a view's owner or the caller of its unsafe
     // constructor answers for.
     unsafe {
         result::launch_kernel(
             function.handle,
             (x, y, z),
-            (variant.threads, 1, 1),
+            (function.threads, 1, 1),
             shared,
             stream.cu_stream(),
-            &mut pointers,
+            &mut slots.pointers,
         )
     }
     .map_err(fail)

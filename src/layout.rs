@@ -15,20 +15,21 @@ pub struct Layout {
 
 impl Layout {
     /// One axis.
+    #[inline]
     pub fn vector(length: usize) -> Layout {
         Layout { rank: 1, rows: 1, columns: length, row_stride: length }
     }
 
     /// Two axes, `row_stride` elements from one row to the next.
+    #[inline]
     pub fn matrix(rows: usize, columns: usize, row_stride: usize) -> Result<Layout> {
         if rows > 1 && row_stride < columns {
-            let expected = format!("a row stride of at least {columns} elements, so that rows do not overlap");
-            return Err(Error::view(expected, row_stride.to_string()));
+            return Err(overlapping(columns, row_stride));
         }
         let layout = Layout { rank: 2, rows, columns, row_stride };
         match rows.saturating_sub(1).checked_mul(row_stride).and_then(|start| start.checked_add(columns)) {
             Some(span) if isize::try_from(span).is_ok() => Ok(layout),
-            _ => Err(Error::view("extents that memory can hold", layout.to_string())),
+            _ => Err(too_large(layout)),
         }
     }
 
@@ -58,6 +59,7 @@ impl Layout {
     }
 
     /// Elements from the first to one past the last; 0 when it holds none.
+    #[inline]
     pub fn span(&self) -> usize {
         if self.rows == 0 || self.columns == 0 { 0 } else { (self.rows - 1) * self.row_stride + self.columns }
     }
@@ -72,6 +74,17 @@ impl Layout {
     pub fn is_contiguous(&self) -> bool {
         self.rows <= 1 || self.row_stride == self.columns
     }
+}
+
+#[cold]
+fn overlapping(columns: usize, row_stride: usize) -> Error {
+    let expected = format!("a row stride of at least {columns} elements, so that rows do not overlap");
+    Error::view(expected, row_stride.to_string())
+}
+
+#[cold]
+fn too_large(layout: Layout) -> Error {
+    Error::view("extents that memory can hold", layout.to_string())
 }
 
 impl fmt::Display for Layout {

@@ -31,6 +31,7 @@ mod element;
 mod error;
 pub mod exact;
 mod expr;
+mod form;
 mod functions;
 #[cfg(feature = "sampling")]
 mod generated;
@@ -41,6 +42,7 @@ pub mod noise;
 pub mod philox;
 mod prepared;
 mod purpose;
+mod recent;
 mod rows;
 #[cfg(feature = "sampling")]
 pub mod sampling;

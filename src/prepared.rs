@@ -4,13 +4,12 @@ use std::mem::ManuallyDrop;
 
 use crate::argument::Argument;
 use crate::bound::Bound;
-use crate::call::Call;
+use crate::call::{Call, Structs};
 use crate::check::PerParam;
 use crate::device::CudaDevice;
 use crate::dispatch::run_cpu;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::launch::Slots;
 use crate::uses::ordered;
 
 /// A kernel with checked arguments, which each [`launch`](Prepared::launch) runs again.
@@ -41,17 +40,17 @@ pub struct Prepared<'a> {
 /// What the check established, for the device that it was made for.
 pub(crate) enum Work<'a> {
     Cpu(Box<Bound>),
-    /// With the device, which keeps the function loaded; nothing where the grid has no blocks.
-    Gpu(CudaDevice, Option<Box<Queue<'a>>>),
+    /// With the device, which keeps the function loaded.
+    Gpu(CudaDevice, Box<Queue<'a>>),
 }
 
-/// What each launch on a GPU queues. It borrows the structs that are passed by value.
+/// What each launch on a GPU queues.
 pub(crate) struct Queue<'a> {
     pub(crate) call: Call,
     /// Some memory is of an equal context; see `Uses`.
     pub(crate) foreign: bool,
     /// Nothing in it has to be dropped. So a borrow ends with the last launch of a `Prepared`, and not with its scope.
-    pub(crate) slots: ManuallyDrop<Slots<'a>>,
+    pub(crate) structs: ManuallyDrop<Structs<'a>>,
 }
 
 impl Prepared<'_> {
@@ -65,11 +64,13 @@ impl Prepared<'_> {
                 let mut args: PerParam<Argument<'_>> = self.args.iter_mut().map(Argument::reborrow).collect();
                 run_cpu(self.kernel, &mut args, bound)
             }
-            Work::Gpu(_, None) => Ok(()),
+            Work::Gpu(_, queue) if queue.call.is_empty() => Ok(()),
             // Uses are recorded at each launch and not when this is dropped, since it may be forgotten.
-            Work::Gpu(device, Some(queue)) => {
+            Work::Gpu(device, queue) => {
                 let stream = device.stream();
-                ordered(self.kernel, &mut self.args, stream, queue.foreign, || queue.call.launch(stream, &queue.slots))
+                ordered(self.kernel, &mut self.args, stream, queue.foreign, || {
+                    queue.call.launch(stream, &queue.structs)
+                })
             }
         }
     }

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaStream, SyncOnDrop};
 use crate::argument::{Argument, Memory};
 use crate::check::{PerParam, places};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Param};
+use crate::kernel::Kernel;
 
 /// The uses that one launch on `stream` makes. They are recorded when this is dropped, which is to be after the launch.
 pub(crate) struct Uses<'a> {
@@ -30,22 +30,38 @@ impl<'a> Uses<'a> {
         Uses { stream, tracked, foreign: false, guards: PerParam::new() }
     }
 
-    /// Makes the stream wait for earlier uses of `memory`, which is `param`'s. Its address.
+    /// Makes the stream wait for earlier uses of `memory`, which is that of parameter `index`. Its address.
     ///
     /// # Errors
     /// Where it is not memory of the stream's context.
     #[inline(always)] // into the one loop over the arguments of a launch
-    pub(crate) fn add(&mut self, kernel: &Kernel, param: &Param, memory: &'a mut Memory<'_>) -> Result<u64> {
+    pub(crate) fn add(&mut self, kernel: &Kernel, index: usize, memory: &'a mut Memory<'_>) -> Result<u64> {
+        if !self.tracked {
+            let (address, start) = match memory {
+                Memory::Device(memory, start) => (memory.address(self.stream), *start),
+                Memory::DeviceMut(memory, start) => (memory.address(self.stream), *start),
+                _ => (None, 0),
+            };
+            if let Some(address) = address {
+                return Ok(address + start as u64);
+            }
+        }
+        self.add_any(kernel, index, memory)
+    }
+
+    /// As [`Uses::add`], of any memory.
+    #[inline(never)]
+    fn add_any(&mut self, kernel: &Kernel, index: usize, memory: &'a mut Memory<'_>) -> Result<u64> {
         let context = self.stream.context();
         let owner = match memory {
             Memory::Device(memory, _) => memory.stream().context(),
             Memory::DeviceMut(memory, _) => memory.stream().context(),
             Memory::Raw(raw) | Memory::RawMut(raw) if raw.ordinal == context.ordinal() => return Ok(raw.address),
-            _ => return Err(places::elsewhere(kernel, param, memory, context)),
+            _ => return Err(places::elsewhere(kernel, &kernel.params[index], memory, context)),
         };
         if !Arc::ptr_eq(owner, context) {
             if owner != context {
-                return Err(places::elsewhere(kernel, param, memory, context));
+                return Err(places::elsewhere(kernel, &kernel.params[index], memory, context));
             }
             self.foreign = true;
         }
@@ -54,20 +70,15 @@ impl<'a> Uses<'a> {
             Memory::DeviceMut(memory, start) => (memory.write(self.stream), *start),
             _ => return Err(Error::generator(kernel)),
         };
-        if self.tracked || self.foreign {
-            self.guards.push(guard);
-        } else {
-            // Each would find out for itself that there is nothing to record.
-            std::mem::forget(guard);
-        }
+        self.guards.push(guard);
         Ok(address + start as u64)
     }
 
     /// Adds those of all of `args`.
     fn add_all(&mut self, kernel: &Kernel, args: &'a mut [Argument<'_>]) -> Result<()> {
-        for (param, argument) in kernel.params.iter().zip(args) {
+        for (index, argument) in args.iter_mut().enumerate() {
             if let Argument::Tensor(tensor) = argument {
-                self.add(kernel, param, &mut tensor.memory)?;
+                self.add(kernel, index, &mut tensor.memory)?;
             }
         }
         Ok(())
@@ -104,7 +115,7 @@ pub(crate) fn ordered(
 }
 
 /// Records the uses of a launch that has been queued, where they were not `tracked` then and are now.
-#[inline]
+#[inline(always)]
 pub(crate) fn record_late(
     kernel: &Kernel,
     args: &mut [Argument<'_>],
@@ -112,7 +123,12 @@ pub(crate) fn record_late(
     tracked: bool,
 ) -> Result<()> {
     if !tracked && stream.context().is_managing_stream_synchronization() {
-        Uses::on(stream).add_all(kernel, args)?;
+        return late(kernel, args, stream);
     }
     Ok(())
+}
+
+#[cold]
+fn late(kernel: &Kernel, args: &mut [Argument<'_>], stream: &CudaStream) -> Result<()> {
+    Uses::on(stream).add_all(kernel, args)
 }

@@ -123,13 +123,14 @@ device_owners! {
 }
 
 /// Checks that `layout` needs no more than `available` elements.
+#[inline]
 fn fits(layout: Layout, available: usize) -> Result<Layout> {
-    if layout.span() <= available {
-        Ok(layout)
-    } else {
-        let expected = format!("at least {} elements for {layout}", layout.span());
-        Err(Error::view(expected, format!("{available}")))
-    }
+    if layout.span() <= available { Ok(layout) } else { Err(too_short(layout, available)) }
+}
+
+#[cold]
+fn too_short(layout: Layout, available: usize) -> Error {
+    Error::view(format!("at least {} elements for {layout}", layout.span()), available.to_string())
 }
 
 macro_rules! reshape {

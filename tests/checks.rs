@@ -257,7 +257,7 @@ fn recovered_tokens_need_one_noise_row_a_request() {
 #[test]
 fn what_an_arm_refuses_is_an_error_with_its_reason() {
     use tidelock::DType;
-    use tidelock::kernel::{Access, Arm, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence};
+    use tidelock::kernel::{Access, Arm, Dim, Domain, ElementType, KernelId, Op, Param, ParamKind, Place, Presence};
 
     const fn tensor(name: &'static str, presence: Presence, refused: Option<(Arm, &'static str)>) -> Param {
         let kind = ParamKind::Tensor {
@@ -290,6 +290,7 @@ fn what_an_arm_refuses_is_an_error_with_its_reason() {
         switches: &[1],
         variants: &[],
         run_cpu: |_, _| Ok(()),
+        id: KernelId::new(),
     };
     let values = [1f32; 3];
     let mut refused = [values.view().into(), values.view().into(), Argument::Absent];

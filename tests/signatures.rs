@@ -15,6 +15,7 @@ fn public(mut item: Item) -> Option<Item> {
             implementation.items.retain_mut(|item| match item {
                 ImplItem::Fn(function) => {
                     function.block.stmts.clear();
+                    function.attrs.retain(|attribute| !attribute.path().is_ident("inline"));
                     is_public(&function.vis)
                 }
                 _ => true,

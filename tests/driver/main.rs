@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod emulated;
+mod mixed;
+mod recent;
 mod shared_memory;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,8 @@
 //! Dynamic shared memory, as the registry says it for kernels in CUDA C++.
 
-use tidelock::kernel::{Access, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence, Variant, VariantId};
+use tidelock::kernel::{
+    Access, Dim, Domain, ElementType, KernelId, Op, Param, ParamKind, Place, Presence, Variant, VariantId,
+};
 use tidelock::{AsViewMut, Buffer, DType, Kernel};
 
 use crate::{alone, log, say, seen};
@@ -55,6 +57,7 @@ static SHARES: Kernel = Kernel {
     switches: &[],
     variants: &SHARES_VARIANTS,
     run_cpu: |_, _| Ok(()),
+    id: KernelId::new(),
 };
 
 #[test]

@@ -2,7 +2,8 @@
 //! each launch with its parameter slots, each wait for an event, each record of one.
 //!
 //! `main.rs` has rustc make a library of this file. Addresses are not memory: allocation k, counted since there was none,
-//! begins at k << 32 and is written `#k`. While the file `$STAND_IN_LOG.hold` exists, a launch does not return.
+//! begins at k << 32 and is written `#k`. A function is launched in the context that it was loaded into, while its module is there, or
+//! not at all. While the file `$STAND_IN_LOG.hold` exists, a launch does not return.
 //!
 //! With the folder `$STAND_IN_KERNELS` it does compute: memory is memory, and a module whose PTX is a file `NAME.ptx` there is the
 //! library `NAME.so` beside it, which runs the same kernel on the CPU; see `emulated.rs`.
@@ -30,6 +31,9 @@ struct State {
 #[derive(Clone)]
 struct Function {
     name: String,
+    module: Handle,
+    /// The context that it was loaded into.
+    context: Handle,
     /// Bytes of its slots.
     slots: Vec<usize>,
     /// It on the CPU.
@@ -183,11 +187,15 @@ driver! {
         let text = CStr::from_ptr(image.cast()).to_str().expect("PTX is a text").to_string();
         *module = state(|state| { state.modules.push(text); state.modules.len() })
     }
-    cuModuleUnload(_module: Handle) {}
+    cuModuleUnload(module: Handle) {
+        let is_there = |function: &&mut Function| function.module == module;
+        state(|state| state.functions.iter_mut().filter(is_there).for_each(|function| function.context = 0))
+    }
     cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) {
         let name = CStr::from_ptr(name).to_str().expect("a name is a text").to_string();
         let ptx = state(|state| state.modules[module - 1].clone());
-        let its = Function { slots: slots(&ptx, &name), emulated: emulated(&ptx), name };
+        let (slots, emulated, context) = (slots(&ptx, &name), emulated(&ptx), CURRENT.get());
+        let its = Function { name, module, context, slots, emulated };
         *function = state(|state| { state.functions.push(its); state.functions.len() })
     }
     cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: Handle) { *value = 1024 }
@@ -212,7 +220,10 @@ driver! {
             return 0;
         }
         let Some(path) = path() else { return 0 };
-        let Function { name, slots: sizes, .. } = state(|state| state.functions[function - 1].clone());
+        let Function { name, slots: sizes, context, .. } = state(|state| state.functions[function - 1].clone());
+        if context != CURRENT.get() {
+            return 400; // CUDA_ERROR_INVALID_HANDLE
+        }
         let allocations = state(|state| state.allocations);
         let values = sizes.iter().enumerate().map(|(index, &size)| {
             let mut bytes = [0; 8];

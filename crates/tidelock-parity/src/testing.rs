@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tidelock::kernel::{
-    Access, Dim, Domain, ElementType, Op, Param, ParamKind, Place, Presence, TypeVariable, Variant, VariantId,
+    Access, Dim, Domain, ElementType, KernelId, Op, Param, ParamKind, Place, Presence, TypeVariable, Variant, VariantId,
 };
 use tidelock::{DType, Kernel};
 
@@ -81,6 +81,7 @@ pub(crate) static DRAWS: Kernel = Kernel {
     switches: &[],
     variants: &VARIANTS,
     run_cpu: |arguments, _| arguments[0].take_slice_mut::<i64>(&DRAWS).map(|output| output.fill(7)),
+    id: KernelId::new(),
 };
 
 /// A kernel whose arm gives another result each time.
@@ -107,4 +108,5 @@ pub(crate) static COUNTS: Kernel = Kernel {
         }
         Ok(())
     },
+    id: KernelId::new(),
 };

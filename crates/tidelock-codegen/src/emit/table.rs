@@ -62,6 +62,7 @@ pub fn emit(linked: &Linked<'_>, bindings: &Bindings) -> TokenStream {
                 switches: &[#(#switches),*],
                 variants: &VARIANTS,
                 run_cpu: #run_cpu,
+                id: KernelId::new(),
             }
         };
     }

@@ -73,6 +73,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         ///
         /// # Errors
         /// What does not fit the signature, naming the parameter; nothing has been written then.
+        #[inline]
         pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
             let Self { #(#fields),* } = self;
             #table.launch(&mut [#(#arguments),*], device)
@@ -100,6 +101,7 @@ fn with_defaults(kernel: &Kernel) -> TokenStream {
         #(#setters)*
 
         /// All parameters with a default at theirs.
+        #[inline]
         fn with_defaults(self) -> #with<'a, #named> {
             #with { required: self, #(#fields: None),* }
         }
@@ -109,6 +111,7 @@ fn with_defaults(kernel: &Kernel) -> TokenStream {
         ///
         /// # Errors
         /// What does not fit the signature, naming the parameter; nothing has been written then.
+        #[inline]
         pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
             self.with_defaults().launch(device)
         }
@@ -151,7 +154,8 @@ pub fn emit_with(kernel: &Kernel) -> TokenStream {
             ///
             /// # Errors
             /// What does not fit the signature, naming the parameter; nothing has been written then.
-            pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
+            #[inline]
+        pub fn launch(self, device: &::tidelock::Device) -> ::tidelock::Result<()> {
                 let Self { required: #name { #(#required),* }, #(#all),* } = self;
                 #table.launch(&mut [#(#arguments),*], device)
             }
