@@ -25,15 +25,16 @@ struct Row {
 
 // What the draw leaves: written by one thread.
 struct Output {
-    int* token_id;
-    float* logit;
+    int* token_ids;
+    float* logits;
     Noise* noise;
+    unsigned row;
 
     __device__ void write(const Best& best, bool valid) const {
         bool found = best.column != NO_COLUMN;
-        *token_id = valid && found ? best.column : -1;
-        *logit = valid ? best.weight : INF;
-        *noise = valid ? (Noise)best.noise : (Noise)INF;
+        token_ids[row] = valid && found ? best.column : -1;
+        logits[row] = valid ? best.weight : INF;
+        noise[row] = valid ? (Noise)best.noise : (Noise)INF;
     }
 };
 

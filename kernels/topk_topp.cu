@@ -26,7 +26,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
     int parts = gridDim.y;
     Counters* all = reinterpret_cast<Counters*>(scratch);
     unsigned ticket = Counters::ticket(all);
-    long long index = ticket / parts;
+    unsigned index = ticket / parts;
     int part = ticket % parts;
     Team team = {scratch + index * Team::words(vocab_size), part, parts};
 
@@ -42,7 +42,7 @@ top_k_top_p_sample_kernel(int* output_token_ids, float* sampled_logits, T_sample
     Row row = {tokens, vocab_size, given >= 0 ? fabsf(given) : given, top_p[index], min_p[index], top_k[index], Scale(fabsf(given))};
     if (given == 0 || row.top_p <= 0) row.top_k = 1;
     bool limited = row.top_k > 0 && row.top_k < vocab_size;
-    Output output = {output_token_ids + index, sampled_logits + index, sampled_noise + index};
+    Output output = {output_token_ids, sampled_logits, sampled_noise, index};
     Race<Noise> race(Stream(seeds[index], positions[index], purpose), row.temperature, 0);
 
     if (!row.is_valid() || vocab_size == 0) {
