@@ -63,7 +63,8 @@ __device__ __noinline__ void look_again(Race race, Runners runners, Source sourc
             float x = ahead;
             ahead = token(i + NUM_WARPS);
             int group = leads.groups[i];
-            if (leads.bounds[group] < contenders.bound()) continue;
+            // Other warps raise the bound meanwhile, so one lane may see what another does not.
+            if (__any_sync(~0u, leads.bounds[group] < contenders.bound())) continue;
             int column = (start + group) * (int)GROUP + lane;
             unsigned its = race.token(column), word = race.stream.high_word(its);
             Times times = {race.stream.group_words(its / GROUP)};
