@@ -98,7 +98,9 @@ fn build(folder: &Path, kernel: &Kernel, index: usize, macros: &[String]) -> Opt
     let own = root().join("tests/driver/emulated");
     let compiler = std::env::var_os("CXX").unwrap_or("g++".into());
     let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", "-frounding-math"]);
+    command.args(["-std=c++17", "-O1", "-w", "-pthread", "-ffp-contract=off", "-frounding-math"]);
+    // Libraries would share their inline variables otherwise, and with them shared memory of other sizes.
+    command.args(["-shared", "-fPIC", "-fvisibility=hidden"]);
     command
         .args(macros)
         .arg(quoted("EMULATED_SOURCE", source))

@@ -19,7 +19,7 @@ void call(void (*kernel)(Arguments...), void** slots) {
 }
 
 // Runs a grid whose blocks have `threads` threads; a parameter slot holds what a launch gives.
-extern "C" void emulate(unsigned x, unsigned y, unsigned threads, void** slots) {
+extern "C" __attribute__((visibility("default"))) void emulate(unsigned x, unsigned y, unsigned threads, void** slots) {
     gridDim = {x, y, 1};
     blockDim = {threads, 1, 1};
     body = [slots] { call(EMULATED_KERNEL, slots); };
