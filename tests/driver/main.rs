@@ -6,6 +6,7 @@
 
 mod emulated;
 mod shared_memory;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

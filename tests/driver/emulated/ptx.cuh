@@ -22,10 +22,10 @@ struct Counts {
     }
 };
 
-inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void fence() { __threadfence(); }
 
 // Whoever waits lets the threads beside it run.
 inline unsigned acquire(const unsigned* counter) {
-    give_way();
-    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+    rest();
+    return turns ? turns->look(seat, counter) : __atomic_load_n(counter, __ATOMIC_SEQ_CST);
 }
