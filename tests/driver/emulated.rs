@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use tidelock::{Device, Kernel, REGISTRY};
 use tidelock_codegen::model::DType;
@@ -17,7 +18,7 @@ use crate::{alone, run, stand_in};
 
 /// Elements of the tensors of a case that is run, since a kernel is slow there.
 const MOST_ELEMENTS: usize = 1 << 16;
-const KERNELS: &str = "STAND_IN_KERNELS";
+pub const KERNELS: &str = "STAND_IN_KERNELS";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -98,7 +99,10 @@ fn build(folder: &Path, kernel: &Kernel, index: usize, macros: &[String]) -> Opt
     let own = root().join("tests/driver/emulated");
     let compiler = std::env::var_os("CXX").unwrap_or("g++".into());
     let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", "-frounding-math"]);
+    command.args(["-std=c++17", "-O1", "-w", "-pthread", "-ffp-contract=off", "-frounding-math"]);
+    command.arg("-U_FORTIFY_SOURCE"); // or a jump to another stack is taken for an error
+    // Libraries would share their inline variables otherwise, and with them shared memory of other sizes.
+    command.args(["-shared", "-fPIC", "-fvisibility=hidden"]);
     command
         .args(macros)
         .arg(quoted("EMULATED_SOURCE", source))
@@ -108,8 +112,19 @@ fn build(folder: &Path, kernel: &Kernel, index: usize, macros: &[String]) -> Opt
     command.spawn().ok()
 }
 
+/// Whether the variant of a case is among them.
+pub fn is_built(case: &Case) -> bool {
+    let indices = chosen().find(|(kernel, _)| kernel.name == case.kernel.name).map(|(_, indices)| indices);
+    case.variant_index().zip(indices).is_some_and(|(index, indices)| indices.contains(&index))
+}
+
 /// The libraries, and the kernels' sources with another ptx.cuh; nothing where there is no C++ compiler.
-fn built() -> Option<PathBuf> {
+pub fn built() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(build_all).as_deref()
+}
+
+fn build_all() -> Option<PathBuf> {
     let folder = stand_in().join("emulated");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("the target folder can be written");
@@ -147,10 +162,7 @@ fn parity() {
     }
     let device = alone();
     for (kernel, indices) in chosen() {
-        let is_run = |case: &Case| {
-            case.variant_index().is_some_and(|index| indices.contains(&index)) && case.elements() <= MOST_ELEMENTS
-        };
-        let is_built = |case: &Case| case.variant_index().is_some_and(|index| indices.contains(&index));
+        let is_run = |case: &Case| is_built(case) && case.elements() <= MOST_ELEMENTS;
         let cases = standard(kernel).into_iter().filter(is_run).chain(larger(kernel).filter(is_built));
         let cases: Vec<Case> = cases.collect();
         for &index in &indices {

@@ -8,6 +8,7 @@ mod emulated;
 mod mixed;
 mod recent;
 mod shared_memory;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,21 +1,17 @@
-// What kernels in CUDA C++ are written in, for a CPU: a block is a thread of the system, and its threads take turns in it, so that what
-// a block shares is what a thread of the system has for itself. Warps meet where they exchange something, blocks at barriers.
+// What kernels in CUDA C++ are written in, for a CPU; see fibers.h. What a block shares is what a thread of the system has for itself.
 //
-// Only what our kernels use is here. It says nothing about time, nor about what the memory model of a GPU allows beyond this one order.
+// Only what our kernels use is here. It says nothing about time, nor about what the memory model of a GPU allows beyond one order of
+// everything; turns.h has a way to go through many.
 #pragma once
-
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <numeric>
-#include <thread>
-#include <vector>
+
+#include "fibers.h"
 
 #define __device__
 #define __global__
@@ -26,9 +22,6 @@
 using std::max;
 using std::min;
 
-struct Index {
-    unsigned x, y, z;
-};
 struct int2 {
     int x, y;
 };
@@ -43,103 +36,24 @@ struct float4 {
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
-// ---- Threads that take turns -------------------------------------------------------------------------------------------------------
-
-const size_t STACK = 128 << 10;
-
-struct Fiber {
-    ucontext_t context;
-    std::unique_ptr<char[]> stack{new char[STACK]}; // of which little is ever touched
-    Index index;
-    bool done = false;
-};
-
-// Where `size` fibers wait until all of them are there.
-struct Barrier {
-    unsigned size = 0, arrived = 0, round = 0;
-};
-
-struct Warp {
-    Barrier barrier;
-    uint64_t given[2][32];
-};
-
-struct Block {
-    Index index;
-    std::vector<Fiber> fibers;
-    std::vector<Warp> warps;
-    Barrier barrier;
-    std::vector<int> given;
-    ucontext_t scheduler;
-    Fiber* running;
-};
-
-inline Index gridDim, blockDim;
-inline thread_local Block* block;
-
-#define threadIdx (block->running->index)
-#define blockIdx (block->index)
-
-__attribute__((noinline)) inline void give_way() { swapcontext(&block->running->context, &block->scheduler); }
-
-inline void wait(Barrier& barrier) {
-    unsigned round = barrier.round;
-    if (++barrier.arrived == barrier.size) {
-        barrier.arrived = 0;
-        barrier.round++;
-    }
-    while (barrier.round == round) give_way();
-}
-
-inline std::function<void()> body;
-
-inline void enter() {
-    body();
-    block->running->done = true;
-    give_way();
-}
-
-inline void run_block(unsigned x, unsigned y, unsigned threads) {
-    Block here;
-    block = &here;
-    here.index = {x, y, 0};
-    here.barrier.size = threads;
-    here.given.resize(threads);
-    here.fibers.resize(threads);
-    here.warps.resize(threads / 32);
-    for (Warp& warp : here.warps) warp.barrier.size = 32;
-    for (unsigned i = 0; i < threads; i++) {
-        Fiber& fiber = here.fibers[i];
-        fiber.index = {i, 0, 0};
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = STACK;
-        fiber.context.uc_link = nullptr;
-        makecontext(&fiber.context, enter, 0);
-    }
-    for (unsigned left = threads; left > 0; std::this_thread::yield()) {
-        for (Fiber& fiber : here.fibers) {
-            if (fiber.done) continue;
-            here.running = &fiber;
-            swapcontext(&here.scheduler, &fiber.context);
-            left -= fiber.done;
-        }
-    }
-}
-
 // ---- What the threads of a block and of a warp do together ---------------------------------------------------------------------------
 
-inline void __syncthreads() { wait(block->barrier); }
+inline void __syncthreads() {
+    if (wait(block->barrier)) event();
+}
 
 inline int __syncthreads_count(int value) {
     block->given[threadIdx.x] = value != 0;
     wait(block->barrier);
     int count = std::accumulate(block->given.begin(), block->given.end(), 0);
-    wait(block->barrier);
+    __syncthreads();
     return count;
 }
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    event();
+}
 
 inline int __syncthreads_or(int value) { return __syncthreads_count(value) != 0; }
 inline int __syncthreads_and(int value) { return __syncthreads_count(!value) == 0; }
@@ -214,13 +128,16 @@ inline unsigned __match_all_sync(unsigned, unsigned, int* same) { return *same =
 
 template <typename T, typename U>
 T atomicAdd(T* to, U value) {
-    return __atomic_fetch_add(to, (T)value, __ATOMIC_SEQ_CST);
+    T before = __atomic_fetch_add(to, (T)value, __ATOMIC_SEQ_CST);
+    event();
+    return before;
 }
 
 inline int atomicMax(int* to, int value) {
     int before = __atomic_load_n(to, __ATOMIC_SEQ_CST);
     while (before < value && !__atomic_compare_exchange_n(to, &before, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
+    event();
     return before;
 }
 

@@ -20,10 +20,10 @@ struct Counts {
     void add(bool really, unsigned index, unsigned value) const { (really ? counts[index - first] : *elsewhere) += value; }
 };
 
-inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void fence() { __threadfence(); }
 
 // Whoever waits lets the threads beside it run.
 inline unsigned acquire(const unsigned* counter) {
-    give_way();
-    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+    rest();
+    return turns ? turns->look(seat, counter) : __atomic_load_n(counter, __ATOMIC_SEQ_CST);
 }
