@@ -5,6 +5,7 @@
 //! a counter is not put back: this was tried on copies of the kernels, with seeds 1 to 3.
 
 use tidelock::kernels::{RejectionSampleFromLogits, TopKTopPSample};
+use tidelock::sampling::scratch_words;
 use tidelock::{AsView, AsViewMut, Buffer, Device, Element, REGISTRY};
 use tidelock_parity::{Case, Inputs};
 
@@ -107,11 +108,10 @@ fn bits(tokens: &Buffer<i32>, numbers: [&Buffer<f32>; 2]) -> Vec<u8> {
 }
 
 /// Rows of which top-p drops most winners, so that those before them race again; then with top-k, in the
-/// same memory. Bins tell of the first rows
-/// who is kept; of the others, some logits are so many or weigh so much that the blocks look closer.
+/// same memory. Bins tell of the first rows who is kept; of the others, some logits are so many or weigh so much that the blocks look closer.
 fn races(device: &Device) -> Vec<u8> {
     const ROWS: usize = 8;
-    const WORDS: usize = SIZE.div_ceil(32) + 3768;
+    let words = scratch_words("top_k_top_p_sample", SIZE);
     let mut logits = normal(ROWS);
     for row in 3..6 {
         logits[row * SIZE..][..SIZE].iter_mut().for_each(|x| *x = x.round());
@@ -123,7 +123,7 @@ fn races(device: &Device) -> Vec<u8> {
     let temperature = on(device, &[1.0, 0.5, 0.1, 1.0, 0.5, 0.5, 1.0, 1.0]);
     let top_p = on(device, &[0.02, 0.1, 0.5, 0.02, 0.1, 0.4, 0.25, 0.5]);
     let (min_p, zeros) = (on(device, &[0.0; ROWS]), on(device, &[0; ROWS]));
-    let mut scratch = on(device, &[0; ROWS * WORDS]);
+    let mut scratch = on(device, &vec![0; ROWS * words]);
     let mut all = Vec::new();
     for purpose in 0..2 {
         let top_k = on(device, &[50 * purpose; ROWS]);
@@ -133,7 +133,7 @@ fn races(device: &Device) -> Vec<u8> {
             output_token_ids: tokens.view_mut(),
             sampled_logits: its_logits.view_mut(),
             sampled_noise: noise.view_mut(),
-            scratch: scratch.view_mut().matrix(ROWS, WORDS).expect("it fits"),
+            scratch: scratch.view_mut().matrix(ROWS, words).expect("it fits"),
             logits: logits.view().matrix(ROWS, SIZE).expect("it fits"),
             temperature: temperature.view(),
             top_k: top_k.view(),
@@ -153,7 +153,7 @@ fn races(device: &Device) -> Vec<u8> {
 fn drafts(device: &Device) -> Vec<u8> {
     const REQUESTS: usize = 3;
     const DRAFTS: usize = 3;
-    const WORDS: usize = 2 * SIZE.div_ceil(4096) + 136;
+    let words = scratch_words("rejection_sample_from_logits", SIZE);
     let mut logits = normal(REQUESTS * DRAFTS);
     for (row, logits) in logits.chunks_mut(SIZE).enumerate() {
         logits.iter_mut().for_each(|x| *x += 50.0 * (row % DRAFTS) as f32);
@@ -168,11 +168,11 @@ fn drafts(device: &Device) -> Vec<u8> {
         (on(device, &[-2; REQUESTS]), on(device, &[5; REQUESTS]), on(device, &[7; REQUESTS * DRAFTS]));
     let mut tokens = on(device, &[0; REQUESTS * (DRAFTS + 1)]);
     let mut noise = on(device, &[0.0; REQUESTS]);
-    let mut scratch = on(device, &[0; REQUESTS * WORDS]);
+    let mut scratch = on(device, &vec![0; REQUESTS * words]);
     let call = RejectionSampleFromLogits {
         output_token_ids: tokens.view_mut().matrix(REQUESTS, DRAFTS + 1).expect("it fits"),
         recovered_noise: noise.view_mut(),
-        scratch: scratch.view_mut().matrix(REQUESTS, WORDS).expect("it fits"),
+        scratch: scratch.view_mut().matrix(REQUESTS, words).expect("it fits"),
         cu_num_draft_tokens: ends.view(),
         draft_token_ids: ids.view(),
         draft_probs: None,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use rayon::prelude::*;
-use clap::ValueEnum;
 use serde::Serialize;
 use tidelock::kernels::GreedySample;
 use tidelock::sampling::Scratch;
