@@ -110,18 +110,19 @@ fn bits(tokens: &Buffer<i32>, numbers: [&Buffer<f32>; 2]) -> Vec<u8> {
 /// Rows of which top-p drops most winners, so that those before them race again; then with top-k, in the
 /// same memory. Bins tell of the first rows who is kept; of the others, some logits are so many or weigh so much that the blocks look closer.
 fn races(device: &Device) -> Vec<u8> {
-    const ROWS: usize = 8;
+    const ROWS: usize = 24;
     let words = scratch_words("top_k_top_p_sample", SIZE);
     let mut logits = normal(ROWS);
-    for row in 3..6 {
-        logits[row * SIZE..][..SIZE].iter_mut().for_each(|x| *x = x.round());
-    }
-    for row in 6..8 {
-        (0..4).for_each(|i| logits[row * SIZE + i * 10_000] = 40.0);
+    for (row, logits) in logits.chunks_mut(SIZE).enumerate() {
+        match row % 8 {
+            3..6 => logits.iter_mut().for_each(|x| *x = x.round()),
+            6.. => (0..4).for_each(|i| logits[i * 10_000] = 40.0),
+            _ => {}
+        }
     }
     let logits = on(device, &logits);
-    let temperature = on(device, &[1.0, 0.5, 0.1, 1.0, 0.5, 0.5, 1.0, 1.0]);
-    let top_p = on(device, &[0.02, 0.1, 0.5, 0.02, 0.1, 0.4, 0.25, 0.5]);
+    let temperature = on(device, &[1.0, 0.5, 0.1, 1.0, 0.5, 0.5, 1.0, 1.0].repeat(ROWS / 8));
+    let top_p = on(device, &[0.02, 0.1, 0.5, 0.02, 0.1, 0.4, 0.25, 0.5].repeat(ROWS / 8));
     let (min_p, zeros) = (on(device, &[0.0; ROWS]), on(device, &[0; ROWS]));
     let mut scratch = on(device, &vec![0; ROWS * words]);
     let mut all = Vec::new();
