@@ -52,6 +52,20 @@ fn peers_are_told_the_cases_and_answer() {
 }
 
 #[test]
+fn each_size_of_the_vocabulary_is_a_case_with_its_own_peers() {
+    let answer = r#"printf '{"versions":{},"skipped":[],"results":[{"workload":"argmax","batch":2,"vocab_size":301,
+        "peer":"cat","median_us":7.5,"p10_us":7,"p90_us":8}]}'; true"#;
+    let sizes = "bench argmax --device cpu --vocab-size 300,301 --batch 2 --replays 2 --flush read --json --peers";
+    let run = tidelock_with(sizes, &[Path::new(answer)]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let record: Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    let results = record["results"].as_array().expect("there are results");
+    let its = |result: &Value| (result["vocab_size"].as_u64(), result["peers"].as_array().map(Vec::len));
+    assert_eq!(results.iter().map(its).collect::<Vec<_>>(), [(Some(300), Some(0)), (Some(301), Some(1))]);
+    assert_eq!(record["flush"], "written", "a CPU's cache holds what was written last");
+}
+
+#[test]
 fn a_command_that_fails_is_an_error() {
     let run = bench("argmax --peers", &["exit 3;"]);
     assert_eq!(run.code, 1);

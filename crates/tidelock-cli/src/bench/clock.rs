@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use rayon::prelude::*;
 use serde::Serialize;
-use tidelock::kernels::GreedySample;
-use tidelock::sampling::Scratch;
-use tidelock::{AsView, AsViewMut, Buffer, Device};
+use tidelock::Device;
 
+use super::flush::{Flush, Flushed, Reader};
 use super::steps::Step;
 
 /// Bytes that are copied to measure the bandwidth of a GPU; far beyond its cache.
@@ -41,63 +39,10 @@ impl Times {
     }
 }
 
-/// What a cache is full of when a step begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Flush {
-    /// Lines that were written: a step that reads pays for writing them to memory.
-    #[default]
-    Written,
-    /// Lines that were read after that, and can be forgotten. On a CPU the same as written.
-    Read,
-}
-
-/// How caches are emptied of what a step works with.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Flushed {
-    pub flush: Flush,
-    /// Bytes that are written, and then as many read, before each replay.
-    pub flushed_bytes: usize,
-}
-
 /// Times steps on one device.
 pub enum Clock {
     Cpu { cache: Vec<u8> },
-    Gpu { stream: Arc<CudaStream>, cache: CudaSlice<u8>, reader: Option<Reader> },
-}
-
-/// Reads as many bytes as are written.
-pub struct Reader {
-    device: Device,
-    rows: usize,
-    values: Buffer<f32>,
-    found: Buffer<i32>,
-    scratch: Scratch,
-}
-
-impl Reader {
-    const COLUMNS: usize = 1 << 16;
-
-    fn new(device: &Device, bytes: usize) -> anyhow::Result<Reader> {
-        let rows = bytes.div_ceil(4 * Reader::COLUMNS);
-        Ok(Reader {
-            values: Buffer::zeros(device, rows * Reader::COLUMNS)?,
-            found: Buffer::zeros(device, rows)?,
-            scratch: Scratch::new("greedy_sample", rows, Reader::COLUMNS, device)?,
-            device: device.clone(),
-            rows,
-        })
-    }
-
-    fn read(&mut self) -> tidelock::Result<()> {
-        let rows = self.rows;
-        GreedySample {
-            output_token_ids: self.found.view_mut(),
-            scratch: self.scratch.rows(rows)?,
-            logits: self.values.view().matrix(rows, Reader::COLUMNS)?,
-        }
-        .launch(&self.device)
-    }
+    Gpu { stream: Arc<CudaStream>, cache: CudaSlice<u8>, reader: Option<Box<Reader>> },
 }
 
 impl Clock {
@@ -113,7 +58,7 @@ impl Clock {
                 let bytes = usize::try_from(l2)? * 5 / 2;
                 let cache = stream.alloc_zeros(bytes).context("no memory beside the cache")?;
                 let device = Device::from_stream(stream.clone());
-                let reader = (flush == Flush::Read).then(|| Reader::new(&device, bytes)).transpose()?;
+                let reader = (flush == Flush::Read).then(|| Reader::new(&device, bytes)).transpose()?.map(Box::new);
                 Ok((Clock::Gpu { stream, cache, reader }, device))
             }
         }
@@ -178,7 +123,7 @@ impl Clock {
                 graph.upload()?;
                 let flush = || {
                     stream.memset_zeros(cache)?;
-                    Ok(reader.as_mut().map_or(Ok(()), Reader::read)?)
+                    Ok(reader.as_mut().map_or(Ok(()), |reader| reader.read())?)
                 };
                 between_events(stream, replays, || Ok(graph.launch()?), flush)?
             }

@@ -6,6 +6,7 @@
 mod clock;
 mod cold_start;
 mod definition;
+mod flush;
 mod inputs;
 mod peers;
 mod report;
@@ -23,8 +24,9 @@ use tidelock::Device;
 
 use crate::output;
 use crate::progress::Progress;
-use clock::{Clock, Flush};
+use clock::Clock;
 use definition::{Case, DEFINITIONS, Definitions};
+use flush::Flush;
 use inputs::Inputs;
 use report::Report;
 

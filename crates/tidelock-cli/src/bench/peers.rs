@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Flushed;
 use super::definition::{Case, Layer, LogitsType};
+use super::flush::Flushed;
 use super::inputs;
 
 /// The name under which the cases lie beside the inputs.

@@ -10,8 +10,9 @@ use serde::Serialize;
 use tidelock::Device;
 use time::OffsetDateTime;
 
-use super::clock::{Flushed, Times};
+use super::clock::Times;
 use super::definition::Case;
+use super::flush::Flushed;
 use super::peers::{Answer, PeerResult, Skipped};
 use crate::output;
 
