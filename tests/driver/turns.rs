@@ -1,8 +1,8 @@
 //! No result depends on which block is slow: kernels that have several blocks a row, whose blocks take turns in many orders.
 //! `emulated/turns.h` says how.
 //!
-//! It fails where a slot of `top_k_top_p_sample` has one place for what its races find, where one meeting of the blocks is left out, or where
-//! a counter is not put back: this was tried on copies of the kernels, with seeds 1 to 3.
+//! It fails where a slot of `top_k_top_p_sample` has one place for what its races find, or for what its parts weigh, where the meeting between
+//! writing and reading that is left out, or where a counter is not put back: each was tried on these kernels, with this seed.
 
 use tidelock::kernels::{RejectionSampleFromLogits, TopKTopPSample};
 use tidelock::sampling::scratch_words;
@@ -107,8 +107,8 @@ fn bits(tokens: &Buffer<i32>, numbers: [&Buffer<f32>; 2]) -> Vec<u8> {
     tokens.chain(numbers.flat_map(f32::to_ne_bytes)).collect()
 }
 
-/// Rows of which top-p drops most winners, so that those before them race again; then with top-k, in the
-/// same memory. Bins tell of the first rows who is kept; of the others, some logits are so many or weigh so much that the blocks look closer.
+/// Rows of which top-p drops most winners, so that those before them race again; then with top-k, in the same memory. Of eight rows, bins tell of
+/// the first who is kept; of the others, some logits are so many or weigh so much that the blocks look closer.
 fn races(device: &Device) -> Vec<u8> {
     const ROWS: usize = 24;
     let words = scratch_words("top_k_top_p_sample", SIZE);
