@@ -66,6 +66,15 @@ fn each_size_of_the_vocabulary_is_a_case_with_its_own_peers() {
 }
 
 #[test]
+fn sizes_of_nothing_are_refused() {
+    for option in ["--batch", "--vocab-size"] {
+        let run = tidelock_with(&format!("bench argmax --device cpu --replays 2 {option} 4,0"), &[]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("invalid value '0' for '{option} <N>'")), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_command_that_fails_is_an_error() {
     let run = bench("argmax --peers", &["exit 3;"]);
     assert_eq!(run.code, 1);

@@ -15,6 +15,7 @@ mod verification;
 
 use std::fs;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -59,10 +60,10 @@ pub struct Arguments {
     replays: u32,
     /// Batch sizes instead of those defined
     #[arg(long, value_name = "N", value_delimiter = ',')]
-    batch: Vec<usize>,
+    batch: Vec<NonZeroUsize>,
     /// Sizes of the vocabulary instead of the one defined
     #[arg(long, value_name = "N", value_delimiter = ',')]
-    vocab_size: Vec<usize>,
+    vocab_size: Vec<NonZeroUsize>,
     /// What is in a GPU's cache when a step begins: lines that were written, and have to go to memory first, or lines that were read
     #[arg(long, value_enum, default_value_t)]
     flush: Flush,
@@ -76,7 +77,9 @@ impl Arguments {
             return Ok(ExitCode::SUCCESS);
         }
         let definitions = Definitions::read(DEFINITIONS)?;
-        let cases = definitions.cases(&self.names, &self.batch, &self.vocab_size)?;
+        let [batches, vocab_sizes] =
+            [&self.batch, &self.vocab_size].map(|sizes| sizes.iter().map(|size| size.get()).collect::<Vec<_>>());
+        let cases = definitions.cases(&self.names, &batches, &vocab_sizes)?;
         let (mut clock, device) = Clock::new(&self.device, self.flush)?;
         let replays = self.replays as usize;
         let mut report = Report::new(&device, replays, clock.flushed(), clock.bandwidth()?)?;
